@@ -19,9 +19,10 @@ from conformance.sections.donation.kinds import INCOMPATIBLE, WIDTH, Call, Kind,
 from conformance.spec.clause import devices
 from conformance.spec.codes import Code, Problem
 from conformance.spec.columns import Columns, everywhere, of_new_pmap, of_pmaps, unless_legacy
+from conformance.spec.combining import of_result
 from conformance.spec.defaults import Defaults
 from conformance.spec.emissions import log_record, warning
-from conformance.spec.expectation import Expectation, OfEachStep, every, noted, steps
+from conformance.spec.expectation import Expectation, every, noted, steps
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step
 from conformance.spec.topology import Place
@@ -116,8 +117,6 @@ def mentions(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
     """Expect, in each step, this number of warnings and log records that contain `word`."""
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        if step.raised is not None:
-            return False, str(step)
         given = [one for one in step.warnings if word in one["message"]]
         logged = [one for one in step.logs if word in one["message"]]
         count = sum(one["count"] for one in given) + len(logged)
@@ -127,7 +126,7 @@ def mentions(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
         return count == wanted.get(step.name, 0), Problem(seen, Code.WARNING)
 
     every_such = (warning(".*", re.escape(word)), log_record(".*", ".*", re.escape(word)))
-    return OfEachStep(text, check_step, emits=every_such)
+    return of_result(text, check_step, emits=every_such)
 
 
 SILENT = mentions("onated", {}, "nothing is said of donation")

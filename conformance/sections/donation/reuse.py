@@ -8,20 +8,21 @@ a later step are made before the donation, so that what hangs is a step.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 
 from conformance.sections.donation.arrays import own_output
 from conformance.sections.donation.kinds import OF_TWO, WIDTH, Kind, doubling, kinds
+from conformance.spec.aspects import OUTCOME
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere
+from conformance.spec.combining import any_of
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, OfEachStep, every, raises, returns, steps
+from conformance.spec.expectation import Expectation, every, raises, returns, steps
 from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.spec.observation import Step
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_SEVERAL, ONE_AND_TWO, Place
 from conformance.worker.bodies import double, doubled
@@ -36,32 +37,24 @@ DEADLINE_S = 6.0  # on a loaded machine a case takes up to 1.5 s, unless the pro
 DEFAULTS = Defaults(claim=REUSE, needs=devices(2), fresh=True, deadline_s=DEADLINE_S)
 
 
-def one_of(*expected: Expectation) -> OfEachStep:
-    """Several ways to say the same; what is seen is said as by the first."""
-    ways = [one for one in expected if isinstance(one, OfEachStep)]
-    if len(ways) < len(expected):
-        raise TypeError("only returns(), raises() and the like are ways to say the same")
-
-    def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        told = [way.check_step(place, step) for way in ways]
-        return any(holds for holds, _ in told), told[0][1]
-
-    return OfEachStep(", or ".join(way.text for way in ways), check_step)
-
-
 # JAX or its runtime names the deleted array; which of them raises first depends on the version.
 GONE = raises(
     RuntimeError, r"^Array has been deleted with shape=float32\[", otherwise=doubled(WIDTH)
 )
-REFUSED = one_of(
-    raises(
-        RuntimeError,
-        r"^Array has been deleted with shape=float32\[",
-        phase="arguments",
-        otherwise=doubled(WIDTH),
+REFUSED = replace(
+    any_of(
+        raises(
+            RuntimeError,
+            r"^Array has been deleted with shape=float32\[",
+            phase="arguments",
+            otherwise=doubled(WIDTH),
+        ),
+        raises(RuntimeError, r"called on deleted or donated buffer", phase="arguments"),
+        raises(
+            ValueError, r"[Bb]uffer has been deleted or donated"
+        ),  # by the fast path, of no frame
     ),
-    raises(RuntimeError, r"called on deleted or donated buffer", phase="arguments"),
-    raises(ValueError, r"[Bb]uffer has been deleted or donated"),  # by the fast path, of no frame
+    claims=OUTCOME,
 )
 
 

@@ -8,7 +8,7 @@ is compared, and the fault names the processes that wait.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -28,13 +28,13 @@ from conformance.sections.errors.waiting import (
     timed,
     total,
 )
+from conformance.spec.aspects import OUTCOME
 from conformance.spec.clause import processes
 from conformance.spec.columns import everywhere, of_pmaps
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import (
     Expectation,
     Model,
-    OfEachStep,
     all_but_the_last,
     every,
     hangs,
@@ -45,7 +45,6 @@ from conformance.spec.expectation import (
     steps,
 )
 from conformance.spec.family import table
-from conformance.spec.observation import Step
 from conformance.spec.texts import described
 from conformance.spec.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
 from conformance.worker.bodies import double, doubled, psum
@@ -68,16 +67,13 @@ def hand_made(impl: Implementation, cluster: Cluster) -> Callable[[], Any]:
 
 def halted(otherwise: Model, mistakes: Mapping[str, Model] | None = None) -> Expectation:
     """The documented end of a misaligned program; `mistakes` name what it may return instead."""
-    error = raises("JaxRuntimeError", "INTERNAL: Core halted unexpectedly", otherwise=otherwise)
-    mistaken = returns(otherwise, mistakes=mistakes)
-    assert isinstance(error, OfEachStep)
-    assert isinstance(mistaken, OfEachStep)
-
-    def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        right, saw = mistaken.check_step(place, step)
-        return error.check_step(place, step) if right or step.raised is not None else (False, saw)
-
-    return OfEachStep(error.text, check_step, error=True)
+    error = raises(
+        "JaxRuntimeError",
+        "INTERNAL: Core halted unexpectedly",
+        otherwise=otherwise,
+        mistakes=mistakes or {},
+    )
+    return replace(error, claims=OUTCOME)
 
 
 @DEFAULTS.clause(

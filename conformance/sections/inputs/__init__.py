@@ -63,10 +63,7 @@ def refuses(
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
-            said = raises(error, message(place), phase=phase)
-            return (
-                said.check_step(place, step) if isinstance(said, OfEachStep) else (False, str(step))
-            )
+            return raises(error, message(place), phase=phase).check_step(place, step)
         as_taken = returns_array(taken.held, taken.shape).check_step(place, step)[0]
         if as_taken:
             return False, mistaken(taken.text, str(step))

@@ -96,8 +96,6 @@ HERE = returns(lambda place: np.float32(NUMBER), text="the number")
 
 def _where_it_is(place: Place, step: Step) -> tuple[bool, str]:
     is_last = place.process == place.topology.processes - 1
-    assert isinstance(HERE, OfEachStep)
-    assert isinstance(NOT_HERE, OfEachStep)
     return (HERE if is_last else NOT_HERE).check_step(place, step)
 
 

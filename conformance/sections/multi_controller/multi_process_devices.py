@@ -17,6 +17,7 @@ import numpy as np
 from conformance.sections.multi_controller.maps import OWN, Rows
 from conformance.spec.clause import processes
 from conformance.spec.columns import everywhere
+from conformance.spec.combining import by_process, then
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import (
     TWICE,
@@ -30,7 +31,6 @@ from conformance.spec.expectation import (
 )
 from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.spec.observation import Step
 from conformance.spec.texts import described
 from conformance.spec.topology import SEVERAL_PROCESSES, Place
 from conformance.worker.bodies import double, doubled, psum
@@ -149,7 +149,7 @@ def numbered_as_jax(chosen: Devices) -> Callable[[Place], Any]:
     return model
 
 
-def places(chosen: Devices) -> Expectation:
+def places(chosen: Devices) -> OfEachStep:
     """Expect each row on its device of the list."""
     return noted(
         LIES_ON,
@@ -258,23 +258,12 @@ def half(impl: Implementation, cluster: Cluster) -> None:
 NONE_OF_MINE = raises(AssertionError, r"^$", phase="compile")
 
 
-def of_half(outside: Expectation) -> Expectation:
+def of_half(outside: OfEachStep) -> Expectation:
     """Expect this in the processes with devices of the list, and `outside` in the others."""
     values, where = returns(summed_and_numbered(HALF), mistakes={OWN: alone(HALF)}), places(HALF)
-    assert isinstance(values, OfEachStep)
-    assert isinstance(where, OfEachStep)
-    assert isinstance(outside, OfEachStep)
-
-    def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        if not HALF.here(place):
-            return outside.check_step(place, step)
-        right, saw = values.check_step(place, step)
-        return where.check_step(place, step) if right else (right, saw)
-
     text = f"{values.text} in the processes that have devices in the list, else {outside.text}"
-    claims = values.claims | where.claims | outside.claims
-    both = in_steps(OfEachStep(text, check_step, claims=claims), *TWICE)
-    return every(in_steps(returns(doubled(WIDTH)), CONTROL), both)
+    both = by_process(lambda place: bool(HALF.here(place)), then(values, where, ""), outside, text)
+    return every(in_steps(returns(doubled(WIDTH)), CONTROL), in_steps(both, *TWICE))
 
 
 @DEFAULTS.clause(

@@ -13,7 +13,6 @@ from conformance.sections.multi_controller import (
     TEXT,
     WIDTH,
     by_half,
-    either,
     in_second_half,
     local_parts,
     near,
@@ -23,6 +22,7 @@ from conformance.sections.multi_controller import (
 )
 from conformance.spec.clause import processes
 from conformance.spec.columns import of_jax
+from conformance.spec.combining import any_of
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import OfEachStep, every, noted, returns, steps
 from conformance.spec.observation import Step
@@ -133,7 +133,7 @@ NEAR = near(lambda place: EXACT, "the sum of all 64 sines, up to rounding")
                 near(lambda place: EXACT, "the sum of all 64 sines, up to rounding"),
             ),
             # The next clause tests the other processes: here they may get an error.
-            printed=by_half(either(SAYS_SHAPE, NOT_HERE), SAYS_NUMBER),
+            printed=by_half(any_of(SAYS_SHAPE, NOT_HERE), SAYS_NUMBER),
         )
     ),
 )

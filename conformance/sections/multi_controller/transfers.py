@@ -13,9 +13,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.sections.multi_controller import WIDTH, either, local_parts, row_of, spread
+from conformance.sections.multi_controller import WIDTH, local_parts, row_of, spread
 from conformance.spec.clause import devices, processes
 from conformance.spec.columns import of_jax
+from conformance.spec.combining import any_of
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import Model, raises, returns, steps, twice
 from conformance.spec.family import table
@@ -146,7 +147,7 @@ def put(impl: Implementation, cluster: Cluster, move: Move) -> None:
 
 
 # Which of the processes see the source, the target or neither decides who says what.
-UNEQUAL = either(
+UNEQUAL = any_of(
     raises(ValueError, r"should have the same set of devices\. Got input's device set ids: "),
     raises(ValueError, r"a Device or a Sharding which represents addressable devices, but got "),
     raises(NotImplementedError, r"Cannot reshard an input that is not fully addressable"),
