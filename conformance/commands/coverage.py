@@ -18,7 +18,8 @@ from conformance.spec import names
 from conformance.spec.clause import Clause
 from conformance.spec.expectation import NotApplicable
 from conformance.spec.releases import ByRelease, numbers
-from conformance.store.recorded import UNJUDGED, Entries, ResultsError, cells
+from conformance.store.errors import ResultsError
+from conformance.store.recorded import UNJUDGED, Entries, cells
 
 MOST_LISTED = 20  # lines under one heading, unless all are asked for
 

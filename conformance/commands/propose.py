@@ -18,9 +18,10 @@ from typing import Any
 from packaging.version import Version
 
 from conformance.catalogue.loading import Catalogue
-from conformance.commands.strength import cell_id, fault_of, observations
+from conformance.commands.strength import cell_id, observations
 from conformance.judging.deviations import Deviation, seen_patterns
 from conformance.judging.judge import PROOF, Judgement, judge
+from conformance.judging.rejudging import fault_of
 from conformance.judging.seen import (
     AT_LEAST,
     AT_MOST,
@@ -35,11 +36,13 @@ from conformance.model.records import Cell, Target
 from conformance.model.verdicts import Verdict
 from conformance.mutation.perturbing.figures import COLLECTIVES, MULTIPLE
 from conformance.spec.codes import Code, figures_of
-from conformance.spec.expectation import Fault, Finding
+from conformance.spec.expectation import Finding
+from conformance.spec.faults import Fault
 from conformance.spec.names import LEGACY_PMAP
 from conformance.spec.observation import Observation, Step
 from conformance.spec.topology import Topology
-from conformance.store.recorded import UNJUDGED, Entries, ResultsError, cells
+from conformance.store.errors import ResultsError
+from conformance.store.recorded import UNJUDGED, Entries, cells
 
 LEAST_IN_COMMON = 12  # characters by which two texts are said to begin alike
 MOST_OF_A_TEXT = 120  # characters of what was seen that a pattern holds

@@ -18,7 +18,9 @@ from conformance.model.verdicts import Verdict
 from conformance.spec import names
 from conformance.spec.clause import Clause
 from conformance.spec.codes import Code
-from conformance.spec.expectation import Expectation, Fault, Finding, Hangs
+from conformance.spec.expectation import Finding, Hangs
+from conformance.spec.expected import Expectation
+from conformance.spec.faults import Fault
 from conformance.spec.observation import OUTSIDE, Observation, Witness, shortened
 from conformance.spec.topology import Topology
 

@@ -25,18 +25,11 @@ from conformance.spec.aspects import (
     from_below,
 )
 from conformance.spec.codes import Code, Problem, Values, code_of, mistaken
-from conformance.spec.comparing import HALF_TOLERANCE as HALF_TOLERANCE
-from conformance.spec.comparing import RELATIVE_TOLERANCE as RELATIVE_TOLERANCE
-from conformance.spec.comparing import Model as Model
-from conformance.spec.comparing import against
-from conformance.spec.comparing import difference as difference
+from conformance.spec.comparing import Model, against
 from conformance.spec.emissions import EmissionPattern
 from conformance.spec.emissions import warning as warning_pattern
-from conformance.spec.expected import Expectation as Expectation
-from conformance.spec.faults import Fault as Fault
-from conformance.spec.faults import Whereabouts as Whereabouts
-from conformance.spec.faults import all_but_the_last as all_but_the_last
-from conformance.spec.faults import everyone as everyone
+from conformance.spec.expected import Expectation
+from conformance.spec.faults import Fault, everyone
 from conformance.spec.names import PHASES
 from conformance.spec.observation import Observation, Step
 from conformance.spec.texts import text_of

@@ -9,7 +9,6 @@ from conformance.judging.deviations import Deviation
 from conformance.model.codec import NoValue
 from conformance.model.records import Cell, Target, Timing
 from conformance.model.verdicts import Verdict
-from conformance.store.reading import ResultsError as ResultsError
 from conformance.store.reading import no_record, records
 
 # Verdicts of a cell of which nothing was judged.

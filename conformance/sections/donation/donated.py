@@ -22,7 +22,8 @@ from conformance.spec.columns import Columns, everywhere, of_new_pmap, of_pmaps,
 from conformance.spec.combining import of_result
 from conformance.spec.defaults import Defaults
 from conformance.spec.emissions import log_record, warning
-from conformance.spec.expectation import Expectation, every, noted, steps
+from conformance.spec.expectation import every, noted, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step
 from conformance.spec.topology import Place

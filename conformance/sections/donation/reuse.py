@@ -20,7 +20,8 @@ from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere
 from conformance.spec.combining import any_of
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, every, raises, returns, steps
+from conformance.spec.expectation import every, raises, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described

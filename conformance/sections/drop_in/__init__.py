@@ -18,7 +18,8 @@ import numpy as np
 from conformance.spec import aspects
 from conformance.spec.arrays import returns_weak
 from conformance.spec.combining import of_result
-from conformance.spec.expectation import Expectation, OfEachStep, every, returns, steps
+from conformance.spec.expectation import OfEachStep, every, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.observation import Step
 from conformance.spec.releases import absent, by_release

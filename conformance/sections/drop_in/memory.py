@@ -28,14 +28,9 @@ from conformance.sections.drop_in import (
 from conformance.spec.clause import devices
 from conformance.spec.columns import of_jax
 from conformance.spec.combining import of_result
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    every,
-    noted,
-    returns,
-    steps,
-)
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import every, noted, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place

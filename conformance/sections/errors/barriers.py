@@ -31,20 +31,12 @@ from conformance.sections.errors.waiting import (
 from conformance.spec.aspects import OUTCOME
 from conformance.spec.clause import processes
 from conformance.spec.columns import everywhere, of_pmaps
+from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    all_but_the_last,
-    every,
-    hangs,
-    in_steps,
-    noted,
-    raises,
-    returns,
-    steps,
-)
+from conformance.spec.expectation import every, hangs, in_steps, noted, raises, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
+from conformance.spec.faults import all_but_the_last
 from conformance.spec.texts import described
 from conformance.spec.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
 from conformance.worker.bodies import double, doubled, psum

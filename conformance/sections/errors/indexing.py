@@ -18,16 +18,8 @@ from conformance.sections.errors import COPY_ARRAYS, NO_COLLECTIVE, WITHOUT, nee
 from conformance.spec.aspects import SHARDING_TYPE, SPEC
 from conformance.spec.clause import processes
 from conformance.spec.combining import of_result
-from conformance.spec.expectation import (
-    Expectation,
-    along,
-    every,
-    raises,
-    returns,
-    sharded,
-    steps,
-    twice,
-)
+from conformance.spec.expectation import along, every, raises, returns, sharded, steps, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step

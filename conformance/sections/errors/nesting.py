@@ -18,8 +18,9 @@ from conformance.sections.errors.nested_maps import (
 )
 from conformance.spec.clause import clause, devices, processes
 from conformance.spec.columns import Columns, everywhere, of_shard_map
+from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Model, raises, returns
+from conformance.spec.expectation import raises, returns
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described
 from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place

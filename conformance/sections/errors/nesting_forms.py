@@ -22,7 +22,8 @@ from conformance.sections.errors.nested_maps import (
 from conformance.spec.clause import devices
 from conformance.spec.columns import of_shard_map
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, raises, returns, twice
+from conformance.spec.expectation import raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP
 from conformance.spec.releases import by_release

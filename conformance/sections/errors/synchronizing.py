@@ -19,7 +19,8 @@ from conformance.sections.errors.waiting import (
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import everywhere
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import all_but_the_last, every, hangs, raises, returns, steps
+from conformance.spec.expectation import every, hangs, raises, returns, steps
+from conformance.spec.faults import all_but_the_last
 from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_SEVERAL, SEVERAL_PROCESSES
 from conformance.worker.protocols import Cluster, Implementation
 

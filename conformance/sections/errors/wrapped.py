@@ -13,8 +13,9 @@ from conformance.sections.errors import DEVICES_CLAIM, INCOMPATIBLE, first_half,
 from conformance.sections.errors.staged import Staged
 from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere, of_jax
+from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Model, raises, returns, twice
+from conformance.spec.expectation import raises, returns, twice
 from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described

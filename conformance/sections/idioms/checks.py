@@ -8,17 +8,10 @@ from typing import Any
 from conformance.sections.idioms import AGAIN, ENDS_WELL, GIVEN_UP, LIES, MOVED, STEPS, Idiom
 from conformance.spec.clause import check, devices
 from conformance.spec.columns import Columns, everywhere, unless_legacy
+from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    every,
-    in_steps,
-    not_applicable,
-    noted,
-    returns,
-    steps,
-)
+from conformance.spec.expectation import every, in_steps, not_applicable, noted, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.names import SHARD_MAP
 from conformance.spec.topology import Place
 

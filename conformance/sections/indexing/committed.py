@@ -23,7 +23,8 @@ from conformance.spec.aspects import SHARDING_TYPE
 from conformance.spec.columns import everywhere
 from conformance.spec.combining import of_result
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, OfEachStep, every, in_steps, returns, sharded
+from conformance.spec.expectation import OfEachStep, every, in_steps, returns, sharded
+from conformance.spec.expected import Expectation
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step
 from conformance.spec.texts import described

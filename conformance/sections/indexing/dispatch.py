@@ -15,11 +15,9 @@ import numpy as np
 
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import everywhere, of_new_pmap, of_shard_map, unless_legacy
-from conformance.spec.comparing import in_container
+from conformance.spec.comparing import Model, in_container
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import (
-    Expectation,
-    Model,
     every,
     in_steps,
     not_applicable,
@@ -28,6 +26,7 @@ from conformance.spec.expectation import (
     returns,
     steps,
 )
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described

@@ -33,11 +33,10 @@ from conformance.sections.indexing import (
 )
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import everywhere, unless_legacy
+from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import (
     TWICE,
-    Expectation,
-    Model,
     every,
     in_steps,
     not_applicable,
@@ -47,6 +46,7 @@ from conformance.spec.expectation import (
     sharded,
     steps,
 )
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described

@@ -15,7 +15,9 @@ import jax
 from conformance.spec.arrays import returns_array
 from conformance.spec.codes import Problem, Values, mistaken
 from conformance.spec.columns import Columns
-from conformance.spec.expectation import Expectation, Model, OfEachStep, raises
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import OfEachStep, raises
+from conformance.spec.expected import Expectation
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step
 from conformance.spec.texts import described

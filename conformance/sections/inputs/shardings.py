@@ -18,8 +18,10 @@ import numpy as np
 from conformance.sections.inputs import own, sharding_of, unless_shard_map
 from conformance.spec.arrays import returns_array
 from conformance.spec.columns import Columns, of_shard_map
+from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, Model, every, raises, returns, sharded
+from conformance.spec.expectation import every, raises, returns, sharded
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place

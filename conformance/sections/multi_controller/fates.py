@@ -12,7 +12,8 @@ import re
 from conformance.sections.multi_controller import TEXT
 from conformance.sections.multi_controller.plain_jobs import run_text
 from conformance.spec.aspects import figure
-from conformance.spec.expectation import Expectation, OfEachStep, in_steps, noted
+from conformance.spec.expectation import OfEachStep, in_steps, noted
+from conformance.spec.expected import Expectation
 from conformance.spec.observation import Step
 from conformance.spec.topology import Place, Topology
 from conformance.worker.jobs import Ended

@@ -26,8 +26,9 @@ from conformance.spec.arrays import returns_host
 from conformance.spec.aspects import EXCEPTION, RESULT
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import of_jax
+from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Model, OfEachStep, raises, returns, steps, twice
+from conformance.spec.expectation import OfEachStep, raises, returns, steps, twice
 from conformance.spec.family import family, table
 from conformance.spec.observation import Step
 from conformance.spec.texts import described

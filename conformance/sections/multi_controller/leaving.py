@@ -21,7 +21,8 @@ from conformance.sections.multi_controller.fates import (
 )
 from conformance.spec.columns import of_jax
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, every
+from conformance.spec.expectation import every
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.worker.protocols import Cluster, Implementation
 

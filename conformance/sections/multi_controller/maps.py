@@ -14,7 +14,8 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.spec.expectation import Model, OfEachStep, raises
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import OfEachStep, raises
 from conformance.spec.family import table
 from conformance.spec.topology import Place
 from conformance.worker.bodies import Body

@@ -19,16 +19,8 @@ from conformance.spec.clause import processes
 from conformance.spec.columns import everywhere
 from conformance.spec.combining import by_process, then
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import (
-    TWICE,
-    Expectation,
-    OfEachStep,
-    every,
-    in_steps,
-    noted,
-    raises,
-    returns,
-)
+from conformance.spec.expectation import TWICE, OfEachStep, every, in_steps, noted, raises, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described

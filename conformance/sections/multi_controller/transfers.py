@@ -17,8 +17,9 @@ from conformance.sections.multi_controller import WIDTH, local_parts, row_of, sp
 from conformance.spec.clause import devices, processes
 from conformance.spec.columns import of_jax
 from conformance.spec.combining import any_of
+from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Model, raises, returns, steps, twice
+from conformance.spec.expectation import raises, returns, steps, twice
 from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place

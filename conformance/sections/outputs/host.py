@@ -25,8 +25,9 @@ from conformance.sections.outputs import (
 from conformance.spec.arrays import returns_host
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import Columns, everywhere
+from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Model, raises
+from conformance.spec.expectation import raises
 from conformance.spec.family import family, table
 from conformance.spec.texts import described, text_of
 from conformance.spec.topology import (

@@ -44,7 +44,8 @@ from conformance.spec.arrays import returns_array
 from conformance.spec.codes import Code, Problem
 from conformance.spec.columns import Columns, everywhere
 from conformance.spec.combining import of_result
-from conformance.spec.expectation import Model, OfEachStep, raises, returns, sharded
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import OfEachStep, raises, returns, sharded
 from conformance.spec.family import table
 from conformance.spec.names import IMPLEMENTATIONS, JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step

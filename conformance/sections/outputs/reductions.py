@@ -21,16 +21,9 @@ from conformance.spec.clause import clause, processes
 from conformance.spec.codes import Code, Problem
 from conformance.spec.columns import Columns, of_pmaps
 from conformance.spec.combining import of_result
-from conformance.spec.comparing import against
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    OfEachStep,
-    every,
-    in_steps,
-    raises,
-    twice,
-)
+from conformance.spec.comparing import Model, against
+from conformance.spec.expectation import OfEachStep, every, in_steps, raises, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step

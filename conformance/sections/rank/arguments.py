@@ -21,7 +21,8 @@ from conformance.sections.rank import (
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import of_pmaps, of_shard_map
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, every, raises, returns, sharded, twice
+from conformance.spec.expectation import every, raises, returns, sharded, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family
 from conformance.spec.texts import described
 from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place

@@ -20,7 +20,8 @@ from conformance.sections.rewriting.collective_models import (
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere, of_shard_map
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, every, raises, returns, twice
+from conformance.spec.expectation import every, raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import ONE_AND_FOUR
 from conformance.worker.protocols import Cluster, Implementation

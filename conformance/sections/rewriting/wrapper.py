@@ -28,14 +28,8 @@ from conformance.spec.columns import everywhere, of_jax, of_shard_map
 from conformance.spec.combining import of_result
 from conformance.spec.defaults import Defaults
 from conformance.spec.emissions import log_record
-from conformance.spec.expectation import (
-    Expectation,
-    every,
-    raises,
-    returns,
-    steps,
-    twice,
-)
+from conformance.spec.expectation import every, raises, returns, steps, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step

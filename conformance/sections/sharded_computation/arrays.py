@@ -25,18 +25,10 @@ from conformance.sections.sharded_computation import (
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import of_jax, of_shard_map
+from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    along,
-    every,
-    in_steps,
-    noted,
-    returns,
-    sharded,
-    twice,
-)
+from conformance.spec.expectation import along, every, in_steps, noted, returns, sharded, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place

@@ -26,17 +26,8 @@ from conformance.spec.arrays import returns_array, returns_host
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import of_jax, of_shard_map
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import (
-    Expectation,
-    along,
-    every,
-    noted,
-    raises,
-    returns,
-    sharded,
-    steps,
-    twice,
-)
+from conformance.spec.expectation import along, every, noted, raises, returns, sharded, steps, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_FOUR, Place

@@ -13,8 +13,9 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere, of_shard_map
+from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Model, returns, twice
+from conformance.spec.expectation import returns, twice
 from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place

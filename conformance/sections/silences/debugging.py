@@ -17,7 +17,8 @@ from jax.experimental import checkify, io_callback
 from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere, unless_legacy
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, every, in_steps, noted, raises, returns, twice
+from conformance.spec.expectation import every, in_steps, noted, raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place

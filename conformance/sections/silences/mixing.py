@@ -20,7 +20,8 @@ from conformance.spec.aspects import COMMITTED, SHARDING_TYPE
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
 from conformance.spec.combining import of_result
-from conformance.spec.expectation import Expectation, every, returns, twice
+from conformance.spec.expectation import every, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.observation import Step
 from conformance.spec.topology import Place

@@ -26,9 +26,9 @@ from conformance.sections.silences.answers import (
 from conformance.spec.aspects import RESULT, figure
 from conformance.spec.codes import Code, Problem
 from conformance.spec.columns import Columns, everywhere
+from conformance.spec.comparing import Model
 from conformance.spec.expectation import (
     TWICE,
-    Model,
     OfEachStep,
     every,
     in_steps,

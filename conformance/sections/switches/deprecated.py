@@ -25,16 +25,9 @@ from conformance.sections.switches import (
 from conformance.spec.clause import devices
 from conformance.spec.columns import of_jax
 from conformance.spec.combining import of_result
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    difference,
-    every,
-    noted,
-    raises,
-    returns,
-    twice,
-)
+from conformance.spec.comparing import Model, difference
+from conformance.spec.expectation import every, noted, raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.observation import Step
 from conformance.spec.releases import by_release

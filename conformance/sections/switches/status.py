@@ -27,7 +27,8 @@ from conformance.sections.switches import (
 from conformance.spec.clause import clause
 from conformance.spec.columns import of_jax
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, OfEachStep, every, raises, returns
+from conformance.spec.expectation import OfEachStep, every, raises, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP
 from conformance.spec.observation import Step

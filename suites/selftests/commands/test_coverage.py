@@ -21,7 +21,7 @@ from conformance.spec.clause import Clause
 from conformance.spec.expectation import every, not_applicable, raises, returns
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.releases import by_release
-from conformance.store.recorded import ResultsError
+from conformance.store.errors import ResultsError
 from harness.commandline.main import main
 
 CLAIMS = load_claims()

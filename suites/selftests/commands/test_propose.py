@@ -34,7 +34,7 @@ from conformance.spec.clause import Clause
 from conformance.spec.expectation import noted, returns, steps
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place
-from conformance.store.recorded import ResultsError
+from conformance.store.errors import ResultsError
 from harness.commandline.main import main
 
 TWICE = steps(first_call=returns(doubled), second_call=returns(doubled))

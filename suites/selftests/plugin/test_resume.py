@@ -35,7 +35,7 @@ from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
 from conformance.spec.expectation import not_applicable, returns
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.store.recorded import ResultsError
+from conformance.store.errors import ResultsError
 from harness.plugin import hooks
 from harness.plugin.carrying import check
 from harness.plugin.resume import Today

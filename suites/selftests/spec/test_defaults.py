@@ -14,7 +14,8 @@ from observations import doubled
 from conformance.catalogue.modules import declares
 from conformance.spec.clause import Clause, check, clause, devices
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, not_applicable, returns
+from conformance.spec.expectation import not_applicable, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import IMPLEMENTATIONS
 

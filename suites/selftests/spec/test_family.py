@@ -16,7 +16,8 @@ from observations import doubled
 from parameterized import parameterized
 
 from conformance.spec.clause import Clause, Timing, clause, devices
-from conformance.spec.expectation import Expectation, not_applicable, returns
+from conformance.spec.expectation import not_applicable, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.worker import recording

@@ -21,8 +21,8 @@ from processes import until
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.loading import Catalogue
 from conformance.store import outputs
+from conformance.store.errors import ResultsError
 from conformance.store.outputs import Output, write_text
-from conformance.store.recorded import ResultsError
 from harness.commandline.options import expand
 from harness.plugin.session import Session
 from harness.results.recorder import Recorder
