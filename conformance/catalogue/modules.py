@@ -91,9 +91,10 @@ def _describes(decorator: ast.expr) -> bool:
 
 
 def declares(decorator: ast.expr) -> bool:
-    """Return whether a decorator declares clauses."""
+    """Return whether a decorator declares clauses: `@clause(...)`, or `@defaults.clause(...)`."""
     function = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return isinstance(function, ast.Name) and function.id in FORMS
+    name = function.attr if isinstance(function, ast.Attribute) else ""
+    return name in FORMS or (isinstance(function, ast.Name) and function.id in FORMS)
 
 
 @functools.cache

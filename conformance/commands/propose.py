@@ -19,9 +19,10 @@ from packaging.version import Version
 
 from conformance.catalogue.loading import Catalogue
 from conformance.commands.entries import Entries
-from conformance.commands.strength import cell_id, fault_of, observations
+from conformance.commands.strength import cell_id, observations
 from conformance.judging.deviations import Deviation, seen_patterns
 from conformance.judging.judge import PROOF, Judgement, judge
+from conformance.judging.rejudging import fault_of
 from conformance.judging.seen import (
     AT_LEAST,
     AT_MOST,
@@ -36,7 +37,8 @@ from conformance.model.records import Cell, Target
 from conformance.model.verdicts import Verdict
 from conformance.mutation.perturbing.figures import COLLECTIVES, MULTIPLE
 from conformance.spec.codes import Code, figures_of
-from conformance.spec.expectation import Fault, Finding
+from conformance.spec.expectation import Finding
+from conformance.spec.faults import Fault
 from conformance.spec.names import LEGACY_PMAP
 from conformance.spec.observation import Observation, Step
 from conformance.spec.topology import Topology

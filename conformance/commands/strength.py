@@ -17,10 +17,10 @@ import conformance.model.records as model
 from conformance.catalogue.loading import Catalogue
 from conformance.judging import rejudging
 from conformance.judging.deviations import Deviation, matching
-from conformance.judging.rejudging import fault_of as fault_of
+from conformance.judging.rejudging import fault_of
 from conformance.model.records import Cell, Target
 from conformance.model.verdicts import Verdict
-from conformance.mutation.perturbing import Case, Seen
+from conformance.mutation.perturbing.case import Case, Seen
 from conformance.mutation.perturbing.messages import Messages
 from conformance.mutation.strength import PASSED, Share, Strength, measure, sampled
 from conformance.spec.observation import Observation

@@ -13,7 +13,8 @@ from conformance.judging.deviations import Deviation
 from conformance.spec.aspects import COMMITTED, MEMORY_KIND, WEAK_TYPE
 from conformance.spec.codes import Code
 from conformance.spec.emissions import Emission, emission_text, emissions
-from conformance.spec.expectation import Expectation, Finding, claimed, parts_about
+from conformance.spec.expectation import Finding, claimed, parts_about
+from conformance.spec.expected import Expectation
 from conformance.spec.observation import Leaf, Observation
 from conformance.spec.releases import numbers
 

@@ -34,7 +34,8 @@ from conformance.judging.seen import (
 from conformance.model.tables import load_toml
 from conformance.spec.clause import Clause
 from conformance.spec.emissions import EmissionError, EmissionPattern, emission_pattern
-from conformance.spec.expectation import Fault, Finding
+from conformance.spec.expectation import Finding
+from conformance.spec.faults import Fault
 from conformance.spec.names import COLUMNS
 from conformance.spec.observation import BETWEEN, Observation
 

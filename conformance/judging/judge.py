@@ -7,7 +7,7 @@ processes; that every step was compared; and that each comparison held. Anything
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.judging import compile_only
@@ -18,7 +18,9 @@ from conformance.model.verdicts import Verdict
 from conformance.spec import names
 from conformance.spec.clause import Clause
 from conformance.spec.codes import Code
-from conformance.spec.expectation import Fault, Finding, Hangs
+from conformance.spec.expectation import Finding, Hangs
+from conformance.spec.expected import Expectation
+from conformance.spec.faults import Fault
 from conformance.spec.observation import OUTSIDE, Observation, Witness, shortened
 from conformance.spec.topology import Topology
 
@@ -131,69 +133,81 @@ def _compare(
     expectation = clause.expect[implementation]
     if fault is not None:
         return _of_fault(clause, implementation, topology, fault)
-    findings = [f for o in observations for f in _prove(o, topology, jax)]
     compiled = [o for o in observations if o.compiled is not None]
     nothing = compile_only.impossible(compiled) if compiled else None
     if nothing is not None:
         return Judgement(Verdict.NOT_APPLICABLE, nothing)
     if compiled:
         expectation = compile_only.labelled(expectation)
-        findings += [f for o in compiled for f in compile_only.proofs(o, topology, PROOF)]
+    proofs = list(_proofs(clause, implementation, topology, jax, observations))
+    compared = _compared(expectation, topology, observations)
+    compared += check_defaults(expectation, jax, observations, warned)
+    findings = (*proofs, *compared)
+    failed = [f for f in findings if not f.holds]
+    if not failed:
+        saw = shortened(compile_only.first_of(compared, clause.expect[implementation]).saw)
+        return Judgement(Verdict.CONFORMS, _prefixed(saw, compiled), findings)
+    return Judgement(
+        Verdict.DEVIATES, _prefixed(_first_failure(failed, observations), compiled), findings
+    )
+
+
+def _proofs(
+    clause: Clause,
+    implementation: str,
+    topology: Topology,
+    jax: str,
+    observations: Sequence[Observation],
+) -> Iterator[Finding]:
+    """Yield whether the observations prove what ran: which JAX, implementation and processes."""
+    for one in observations:
+        yield from _prove(one, topology, jax)
+    for one in observations:
+        if one.compiled is not None:
+            yield from compile_only.proofs(one, topology, PROOF)
     if not clause.selects and implementation != names.JAX:
-        findings += [_witnessed(o, implementation) for o in observations]
-    came = sorted(o.process for o in observations)
+        yield from (_witnessed(one, implementation) for one in observations)
+    came = sorted(one.process for one in observations)
     if came != list(range(topology.processes)):
         saw = f"{len(came)} observations, from {', '.join(map(str, came)) or 'none'}"
         wanted = f"one from each of {topology.processes}"
-        findings.append(Finding(PROOF, 0, False, wanted, saw, Code.PROOF))
-    compared = expectation.check(topology, observations)
-    if not compared:
-        compared = [
-            Finding(
-                "the case",
-                0,
-                False,
-                "something to be compared",
-                "nothing was compared",
-                Code.ENDING,
-            )
-        ]
-    compared = [f for f in compared if f.step != OUTSIDE]
-    compared += [
-        Finding(
-            OUTSIDE, o.process, False, "a probe that raises in its steps alone", str(s), Code.ERROR
-        )
-        for o in observations
-        for s in o.steps
-        if s.name == OUTSIDE
+        yield Finding(PROOF, 0, False, wanted, saw, Code.PROOF)
+
+
+def _compared(
+    expectation: Expectation, topology: Topology, observations: Sequence[Observation]
+) -> list[Finding]:
+    """Return the expectation's findings, and one for each step that it left unchecked."""
+    found = expectation.check(topology, observations)
+    if not found:
+        wanted, saw = "something to be compared", "nothing was compared"
+        found = [Finding("the case", 0, False, wanted, saw, Code.ENDING)]
+    found = [one for one in found if one.step != OUTSIDE]
+    steps = [(one.process, step) for one in observations for step in one.steps]
+    inside = "a probe that raises in its steps alone"
+    found += [
+        Finding(OUTSIDE, process, False, inside, str(step), Code.ERROR)
+        for process, step in steps
+        if step.name == OUTSIDE
     ]
-    for o in observations:
-        checked = {f.step for f in compared if f.process == o.process}
-        compared += [
-            Finding(
-                s.name,
-                o.process,
-                False,
-                "every step to be compared",
-                f"unchecked: {s}",
-                Code.ENDING,
-            )
-            for s in o.steps
-            if s.name not in checked
-        ]
-    compared += check_defaults(expectation, jax, observations, warned)
-    findings += compared
-    failed = [f for f in findings if not f.holds]
-    if not failed:
-        said = shortened(compile_only.first_of(compared, clause.expect[implementation]).saw)
-        return Judgement(Verdict.CONFORMS, _prefixed(said, compiled), tuple(findings))
-    # What happened explains a missing proof, seldom the other way round.
-    first = next((f for f in failed if f.step != PROOF), failed[0])
-    said = f"{first.step}: {shortened(first.saw)}"
+    checked = {(one.process, one.step) for one in found}
+    wanted = "every step to be compared"
+    found += [
+        Finding(step.name, process, False, wanted, f"unchecked: {step}", Code.ENDING)
+        for process, step in steps
+        if (process, step.name) not in checked
+    ]
+    return found
+
+
+def _first_failure(failed: Sequence[Finding], observations: Sequence[Observation]) -> str:
+    """Return the reason of a deviating cell: what happened, rather than a missing proof."""
+    first = next((one for one in failed if one.step != PROOF), failed[0])
+    reason = f"{first.step}: {shortened(first.saw)}"
     step = steps_of(observations).get((first.process, first.step))
     if step is not None and step.raised and step.raised.message.startswith(_OUT_OF_MEMORY):
-        said = f"out of the device's memory: {said}"
-    return Judgement(Verdict.DEVIATES, _prefixed(said, compiled), tuple(findings))
+        return f"out of the device's memory: {reason}"
+    return reason
 
 
 def _prefixed(reason: str, compiled: Sequence[Observation]) -> str:

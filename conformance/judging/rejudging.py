@@ -18,7 +18,8 @@ from conformance.judging.judge import WRAPPERS, Judgement, judge
 from conformance.model.codec import NoValue
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
-from conformance.spec.expectation import Fault, Finding, Whereabouts
+from conformance.spec.expectation import Finding
+from conformance.spec.faults import Fault, Whereabouts
 from conformance.spec.observation import Observation, parse
 from conformance.spec.topology import Topology
 

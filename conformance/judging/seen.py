@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.spec.codes import Code
-from conformance.spec.expectation import Fault, Finding
+from conformance.spec.expectation import Finding
+from conformance.spec.faults import Fault
 from conformance.spec.observation import Observation, Step
 
 # Which of the processes, in order, by words that hold on every topology.

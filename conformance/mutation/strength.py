@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from conformance.model.verdicts import Verdict
-from conformance.mutation.perturbing import PERTURBATIONS, Case, Perturbation, Seen
-from conformance.spec.expectation import All, Expectation, OfEachStep
+from conformance.mutation.perturbing import PERTURBATIONS
+from conformance.mutation.perturbing.case import Case, Perturbation, Seen
+from conformance.spec.expectation import All, OfEachStep
+from conformance.spec.expected import Expectation
 from conformance.spec.observation import Leaf, Observation, Step
 from conformance.spec.topology import Place
 

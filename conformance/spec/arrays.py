@@ -8,7 +8,9 @@ from typing import Any
 
 from conformance.spec.aspects import COMPARED, WEAK_TYPE
 from conformance.spec.codes import Code, Problem
-from conformance.spec.expectation import Expectation, Model, OfEachStep, returns
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import OfEachStep, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.observation import Step
 from conformance.spec.topology import Place
 

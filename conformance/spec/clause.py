@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from conformance.spec.expected import Expectation
 from conformance.spec.names import COLUMNS, IMPLEMENTATIONS, JAX
@@ -144,115 +144,133 @@ def _identity(row: Any) -> str:
     return repr(row) if isinstance(row, str | int | float | tuple | None) else str(id(row))
 
 
-def clause(
-    id: str,
-    *,
-    claim: str,
-    expect: Mapping[str, Expectation],
-    needs: Need | None = None,
-    topologies: Iterable[str] = ONE_PROCESS,
-    fixes: str | None = None,
-    fresh: bool = False,
-    deadline_s: float | None = None,
-    title: str = "",
-    fact: str = "",
-    left_out: str = "",
-    cause: str = "",
-    requires: Iterable[str] = (),
-    programs: Iterable[str] = (),
-    selects: bool = False,
-    timing: Timing | None = None,
-) -> Callable[[Probe], Probe]:
+class Declared(TypedDict, total=False):
+    """What a clause may declare beside its id; `clause` describes each."""
+
+    claim: str
+    expect: Mapping[str, Expectation]
+    needs: Need | None
+    topologies: Iterable[str]
+    left_out: str
+    title: str
+    fact: str
+    cause: str
+    fixes: str | None
+    fresh: bool
+    deadline_s: float | None
+    requires: Iterable[str]
+    programs: Iterable[str]
+    selects: bool
+    timing: Timing | None
+    also: Iterable[Check]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Another clause about the run of a clause or family, whose ids are theirs and `.suffix`.
+
+    It runs where they do, and has their claim unless it declares one.
+    """
+
+    suffix: str
+    declared: Mapping[str, Any]
+
+    def beside(self, declared: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the check declares beside a clause that declares `declared`."""
+        return {name: declared[name] for name in OF_A_RUN if name in declared} | {**self.declared}
+
+
+# What the checks of one run have in common.
+OF_A_RUN = (
+    "claim",
+    "needs",
+    "topologies",
+    "left_out",
+    "fresh",
+    "deadline_s",
+    "requires",
+    "programs",
+    "selects",
+)
+
+
+def check(suffix: str, *, expect: Any, title: Any, **declared: Any) -> Check:
+    """Return a further check of the same run, for `also=`; the keywords are the decorator's.
+
+    `only`, a function of the rows, says for which of them there is such a clause.
+    """
+    return Check(suffix, {"expect": expect, "title": title, **declared})
+
+
+def clause(id: str, **declared: Unpack[Declared]) -> Callable[[Probe], Probe]:
     """Declare the decorated function as the probe of the clause `id`.
 
-    `claim` is a slug of claims.toml; `expect` names every implementation, or `names.JAX` where
-    the probe maps nothing; `fixes` is the id of the clause whose error this one remedies; `fresh`
-    asks for a cluster that ran nothing before; `deadline_s` is in seconds, for clauses that are
-    expected to hang or to be slow. `title` is the first line of the probe's docstring unless it is
-    given; `fact` what a reader would call one finding, where several clauses vary one: a name like
-    an id. `left_out` is why topologies are left out on which a user would ask as well. `cause`
-    is the slug of what JAX does where the clause holds and yet something changes for a user: an
-    error, a cost. A probe may be declared more than once: its clauses then judge one run.
-    `requires` are packages beyond jax that the probe imports, `programs` what it starts that is no
-    Python (`mpirun`): where one is missing the clause is not run. Where `selects`, which
-    implementation runs is what the clause asks: its expectation must prove it, the judge does not,
-    and it is run where this JAX has no such implementation too. `timing` makes it a clause of the
-    time lane, which is in no matrix. ValueError where the declaration is incomplete or can be met
-    by no run.
+    The keywords, of which `claim` and `expect` are required:
+
+    * `claim`: a slug of claims.toml.
+    * `expect`: an expectation for each implementation, or for `names.JAX` alone where the probe
+      maps nothing.
+    * `needs`: the smallest cluster. `topologies`: where it runs. `left_out`: why it does not run on
+      other topologies on which a user would ask.
+    * `title`: what it tests; by default the first paragraph of the probe's docstring.
+    * `fact`: what a reader would call one finding, where several clauses vary one; a name like an
+      id, by default the id.
+    * `cause`: the slug of the known issue that it shows although it conforms.
+    * `fixes`: the id of the clause whose error this one remedies.
+    * `fresh`: run it on a cluster that ran nothing before. `deadline_s`: in seconds, for clauses
+      that hang or are slow.
+    * `requires`: packages beyond JAX that the probe imports. `programs`: other programs that it
+      starts, such as `mpirun`. Where one is missing, the clause is not run.
+    * `selects`: the clause tests which implementation runs. Its expectation must prove it, since
+      the judge then does not; it runs also where this JAX lacks the implementation.
+    * `timing`: the clause measures time, and is in no matrix.
+    * `also`: further checks of the same run.
+
+    A probe may be declared more than once: its clauses then judge one run. ValueError where the
+    declaration is incomplete or no run can meet it.
     """
-    checked(id, expect, topologies)
+    checks = tuple(declared.pop("also", ()))
+    checked(id, declared)
 
     def declare(probe: Probe) -> Probe:
-        one = declared(
-            probe,
-            id,
-            claim=claim,
-            expect=expect,
-            needs=needs,
-            topologies=topologies,
-            fixes=fixes,
-            fresh=fresh,
-            deadline_s=deadline_s,
-            title=title,
-            fact=fact,
-            left_out=left_out,
-            cause=cause,
-            requires=requires,
-            programs=programs,
-            selects=selects,
-            timing=timing,
-        )
-        clauses: list[Clause] = probe.__dict__.setdefault("clauses", [])
-        clauses.append(one)
+        add_clause(probe, id, declared)
+        for one in checks:
+            add_clause(probe, f"{id}.{one.suffix}", one.beside(declared))
         return probe
 
     return declare
 
 
-def declared(
+def add_clause(
     probe: Probe,
     id: str,
+    declared: Mapping[str, Any],
     *,
-    claim: str,
-    expect: Mapping[str, Expectation],
-    needs: Need | None,
-    topologies: Iterable[str],
-    fixes: str | None,
-    fresh: bool,
-    deadline_s: float | None,
-    title: str,
-    fact: str,
-    left_out: str,
-    cause: str,
-    requires: Iterable[str],
-    programs: Iterable[str],
-    selects: bool,
-    timing: Timing | None,
     parameters: Mapping[str, str] | None = None,
     rows: Mapping[str, Any] | None = None,
-) -> Clause:
-    """Return one checked clause; only for `clause` and `family`."""
-    checked(id, expect, topologies)
+) -> None:
+    """Add one checked clause to the probe's; for `clause` and `family` only.
+
+    ValueError where the declaration is incomplete or no run can meet it.
+    """
+    checked(id, declared)
+    values = dict(declared)
+    title, needs = values.pop("title", ""), values.pop("needs", None)
     one = Clause(
-        id=id,
-        claim=claim,
-        probe=probe,
-        expect=dict(expect),
-        needs=needs or Need(),
-        topologies=tuple(topologies),
-        fixes=fixes,
-        fresh=fresh,
-        deadline_s=deadline_s,
-        parameters=dict(parameters or {}),
-        rows=dict(rows or {}),
-        named=title,
-        fact=fact or id,
-        left_out=left_out,
-        cause=cause,
-        requires=tuple(requires),
-        programs=tuple(programs),
-        selects=selects,
-        timing=timing,
+        **values
+        | {
+            "id": id,
+            "probe": probe,
+            "named": title,
+            "needs": needs or Need(),
+            "fact": values.get("fact") or id,
+            "expect": dict(values["expect"]),
+            "topologies": tuple(values.get("topologies", ONE_PROCESS)),
+            "requires": tuple(values.get("requires", ())),
+            "programs": tuple(values.get("programs", ())),
+            "parameters": dict(parameters or {}),
+            "rows": dict(rows or {}),
+        }
     )
     if not one.title:
         raise ValueError(f"clause {id} has no docstring: its first line is the clause's title")
@@ -262,13 +280,18 @@ def declared(
         raise ValueError(f"clause {id} can run on none of its topologies: {why}")
     if not ID.fullmatch(one.fact):
         raise ValueError(f"clause {id}: the fact {one.fact!r} is not dotted lower-case words")
-    return one
+    clauses: list[Clause] = probe.__dict__.setdefault("clauses", [])
+    clauses.append(one)
 
 
-def checked(id: str, expect: Mapping[str, Expectation], topologies: Iterable[str]) -> None:
-    """Raise ValueError if these three cannot form a clause."""
+def checked(id: str, declared: Mapping[str, Any]) -> None:
+    """Raise ValueError if a clause of this id cannot declare this."""
     if not ID.fullmatch(id):
         raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")
+    for name in ("claim", "expect"):
+        if name not in declared:
+            raise ValueError(f"clause {id} has no {name}: declare it, or give its module a default")
+    expect = declared["expect"]
     missing = [name for name in IMPLEMENTATIONS if name not in expect and JAX not in expect]
     if missing:
         raise ValueError(
@@ -280,5 +303,6 @@ def checked(id: str, expect: Mapping[str, Expectation], topologies: Iterable[str
     unknown = expect.keys() - set(COLUMNS)
     if unknown:
         raise ValueError(f"clause {id}: no implementation is called {', '.join(sorted(unknown))}")
-    if isinstance(topologies, str):
+    if isinstance(declared.get("topologies"), str):
+        topologies = declared["topologies"]
         raise ValueError(f"clause {id}: topologies is several texts, as in ({topologies!r},)")

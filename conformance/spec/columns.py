@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.spec.expectation import Expectation, not_applicable
+from conformance.spec.expectation import not_applicable
+from conformance.spec.expected import Expectation
 from conformance.spec.names import IMPLEMENTATIONS, JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 
 Columns = dict[str, Expectation]

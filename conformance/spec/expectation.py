@@ -25,18 +25,11 @@ from conformance.spec.aspects import (
     from_below,
 )
 from conformance.spec.codes import Code, Problem, Values, code_of, mistaken
-from conformance.spec.comparing import HALF_TOLERANCE as HALF_TOLERANCE
-from conformance.spec.comparing import RELATIVE_TOLERANCE as RELATIVE_TOLERANCE
-from conformance.spec.comparing import Model as Model
-from conformance.spec.comparing import against
-from conformance.spec.comparing import difference as difference
+from conformance.spec.comparing import Model, against
 from conformance.spec.emissions import EmissionPattern
 from conformance.spec.emissions import warning as warning_pattern
-from conformance.spec.expected import Expectation as Expectation
-from conformance.spec.faults import Fault as Fault
-from conformance.spec.faults import Whereabouts as Whereabouts
-from conformance.spec.faults import all_but_the_last as all_but_the_last
-from conformance.spec.faults import everyone as everyone
+from conformance.spec.expected import Expectation
+from conformance.spec.faults import Fault, everyone
 from conformance.spec.names import PHASES
 from conformance.spec.observation import Observation, Step
 from conformance.spec.texts import text_of
@@ -257,7 +250,7 @@ def twice(expected: Expectation) -> Expectation:
 
 def returns(
     model: Model, *, text: str = "", mistakes: Mapping[str, Model] | None = None
-) -> Expectation:
+) -> OfEachStep:
     """Expect every step to return what the NumPy model says this process must hold.
 
     `model(place)` gives one array-like per leaf (a list for several): the values, and thereby the
@@ -272,12 +265,17 @@ def returns(
         problem = against(model, place, step)
         if problem is None:
             return True, str(step)
-        for name, mistake in (mistakes or {}).items():
-            if against(mistake, place, step) is None:
-                return False, mistaken(name, problem, problem.code)
-        return False, problem
+        return False, _named(problem, mistakes or {}, place, step)
 
     return OfEachStep(f"returns {said}", check_step, claims=COMPARED)
+
+
+def _named(problem: Problem, mistakes: Mapping[str, Model], place: Place, step: Step) -> Problem:
+    """Return a problem with the name of the mistake whose values the step returned, if any."""
+    for name, mistake in mistakes.items():
+        if against(mistake, place, step) is None:
+            return mistaken(name, problem, problem.code)
+    return problem
 
 
 def raises(
@@ -286,12 +284,14 @@ def raises(
     *,
     phase: str | None = None,
     otherwise: Model | None = None,
-) -> Expectation:
+    mistakes: Mapping[str, Model] | None = None,
+) -> OfEachStep:
     """Expect every step to raise `error` (or a subclass) with a message that matches `pattern`.
 
     `error` is a type or its bare name (for types of jaxlib, which moved between versions); `phase`,
     if given, is one of `names.PHASES`. A step that returns fails; with `otherwise` the finding says
-    whether its values were right, which distinguishes a missing error from a wrong result.
+    whether its values were right, which distinguishes a missing error from a wrong result, and
+    `mistakes` give wrong results their names, as in `returns`.
     """
     name = error if isinstance(error, str) else error.__name__
     if phase is not None and phase not in PHASES:
@@ -303,7 +303,10 @@ def raises(
         if raised is None:
             if otherwise is None:
                 return False, str(step)
-            return False, returned_instead(step, against(otherwise, place, step))
+            problem = against(otherwise, place, step)
+            if mistakes is not None and problem is not None:
+                return False, _named(problem, mistakes, place, step)
+            return False, returned_instead(step, problem)
         holds = (
             name in (raised.type, *raised.bases)
             and re.search(pattern, raised.message, re.DOTALL) is not None
@@ -328,7 +331,7 @@ def returned_instead(step: Step, problem: Problem | None) -> Problem:
     return problem.framed("WRONG: ", values=Values.UNREAD if unread else Values.WRONG)
 
 
-def warns(category: type[Warning], pattern: str, *, times: int = 1) -> Expectation:
+def warns(category: type[Warning], pattern: str, *, times: int = 1) -> OfEachStep:
     """Expect every step to emit a warning of `category` that matches `pattern`, `times` times."""
     wanted = warning_pattern(category.__name__, pattern)
     text = f"warns {times} times by {category.__name__} with /{pattern}/"
@@ -345,7 +348,7 @@ def sharded(
     holds: Callable[[Place, Mapping[str, Any]], bool],
     *,
     claims: frozenset[str] = SHARDING,
-) -> Expectation:
+) -> OfEachStep:
     """Expect every leaf of every step to have a sharding for which `holds(place, sharding)`.
 
     A sharding is a record of `type`, `spec`, `mesh` (axis name -> size), `devices` (ids in order)
@@ -394,7 +397,7 @@ def noted(
     parts: Iterable[str] = (),
     at_most: bool = False,
     compiled: bool = False,
-) -> Expectation:
+) -> OfEachStep:
     """Expect every step to note `key` (`cluster.note(key, value)`) with a value for which `holds`.
 
     `show` describes the value, if printing it would not. `parts` are the entries of a record that

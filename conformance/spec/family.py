@@ -21,12 +21,11 @@ import functools
 import inspect
 import itertools
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from conformance.spec.clause import Clause, Probe, declared
-from conformance.spec.topology import ONE_PROCESS
+from conformance.spec.clause import Check, Declared, Probe, add_clause
 
 Table = Mapping[str, Any]
 
@@ -35,21 +34,9 @@ OfRows = Any
 
 # A keyword that is left out is the rows' own field of that name, where a table's rows have one.
 _UNSET: Any = object()
-_DEFAULTS: Mapping[str, Any] = {
-    "title": "",
-    "fact": "",
-    "left_out": "",
-    "cause": "",
-    "needs": None,
-    "topologies": ONE_PROCESS,
-    "fixes": None,
-    "fresh": False,
-    "deadline_s": None,
-    "requires": (),
-    "programs": (),
-    "selects": False,
-    "timing": None,
-}
+_KEYWORDS = tuple(name for name in Declared.__annotations__ if name not in ("expect", "also"))
+_TEXTS = ("claim", "title", "left_out")
+_IDS = ("fact", "fixes", "cause")
 
 
 def table(*rows: Any) -> dict[str, Any]:
@@ -81,6 +68,7 @@ def family(
     selects: OfRows = _UNSET,
     timing: OfRows = _UNSET,
     only: Callable[..., bool] | None = None,
+    also: Iterable[Check] = (),
     **tables: Table,
 ) -> Callable[[Probe], Probe]:
     """Declare the decorated function as the probe of one clause per choice of rows.
@@ -95,14 +83,9 @@ def family(
     function too: whether there is a clause for these rows. ValueError where a table is empty, a key
     is no lower-case word, or as for `clause`.
     """
-    named = {name for _, name, _, _ in string.Formatter().parse(id) if name}
-    if not tables or named != set(tables):
-        raise ValueError(f"family {id!r} has the tables {sorted(tables)}: name each of them once")
-    for name, rows in tables.items():
-        if not rows:
-            raise ValueError(f"family {id!r}: the table {name!r} has no rows")
     asked = {
         "claim": claim,
+        "expect": expect,
         "title": title,
         "fact": fact,
         "left_out": left_out,
@@ -116,47 +99,66 @@ def family(
         "programs": programs,
         "selects": selects,
         "timing": timing,
+        "only": only,
     }
-    of_rows = {
-        name: _of_rows(id, name, tables) if value is _UNSET else value
-        for name, value in asked.items()
-    }
+    given = {name: value for name, value in asked.items() if value is not _UNSET}
+    return declare_rows(id, tables, given, also=also)
+
+
+def declare_rows(
+    id: str,
+    tables: Mapping[str, Table],
+    given: Mapping[str, OfRows],
+    *,
+    also: Iterable[Check] = (),
+    defaults: Mapping[str, OfRows] | None = None,
+) -> Callable[[Probe], Probe]:
+    """Declare a family: `given` are its keywords, `defaults` what holds where rows have no field.
+
+    ValueError as for `family`.
+    """
+    named = {name for _, name, _, _ in string.Formatter().parse(id) if name}
+    if not tables or named != set(tables):
+        raise ValueError(f"family {id!r} has the tables {sorted(tables)}: name each of them once")
+    for name, rows in tables.items():
+        if not rows:
+            raise ValueError(f"family {id!r}: the table {name!r} has no rows")
+    of_rows = {**(defaults or {}), **dict(_of_rows(id, tables, given)), **given}
+    if "claim" not in of_rows:
+        raise ValueError(f"family {id!r} has no claim, and neither have its rows")
+    families = {id: of_rows} | {f"{id}.{one.suffix}": one.beside(of_rows) for one in also}
 
     def declare(probe: Probe) -> Probe:
-        for keys in itertools.product(*tables.values()):
-            key_of = dict(zip(tables, keys, strict=True))
-            rows = {name: tables[name][key] for name, key in key_of.items()}
-            if only is not None and not _value_for_rows(only, rows):
-                continue
-            said = {name: _Said(key_of[name], row) for name, row in rows.items()}
-            one = declared(
-                probe,
-                id.format_map(key_of),
-                expect=_expect(expect, rows),
-                parameters=key_of,
-                rows=rows,
-                **{name: _value_for_rows(of_rows[name], rows) for name in _VALUES},
-                **{name: _text(of_rows[name], rows, said) for name in _TEXTS},
-                **{name: _text(of_rows[name], rows, key_of) for name in _IDS},
-            )
-            _append(probe, one)
+        for template, its in families.items():
+            for keys in itertools.product(*tables.values()):
+                _add_clause(probe, template, its, tables, dict(zip(tables, keys, strict=True)))
         return probe
 
     return declare
 
 
-_VALUES = (
-    "needs",
-    "topologies",
-    "fresh",
-    "deadline_s",
-    "requires",
-    "programs",
-    "selects",
-    "timing",
-)
-_TEXTS = ("claim", "title", "left_out")
-_IDS = ("fact", "fixes", "cause")
+def _add_clause(
+    probe: Probe,
+    id: str,
+    of_rows: Mapping[str, OfRows],
+    tables: Mapping[str, Table],
+    keys: Mapping[str, str],
+) -> None:
+    """Add the clause for the rows with these keys, unless `only` leaves it out."""
+    rows = {name: tables[name][key] for name, key in keys.items()}
+    only = of_rows.get("only")
+    if only is not None and not _value_for_rows(only, rows):
+        return
+    texts = {name: _RowInTexts(keys[name], row) for name, row in rows.items()}
+    declared = {"expect": _expect(of_rows["expect"], rows)}
+    for name in of_rows.keys() - {"expect", "only"}:
+        value = _value_for_rows(of_rows[name], rows)
+        if name in _TEXTS:
+            value = _text(value, texts)
+        elif name in _IDS:
+            value = _text(value, keys)
+        declared[name] = value
+    add_clause(probe, id.format_map(keys), declared, parameters=keys, rows=rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,28 +169,24 @@ class _Field:
     name: str
 
 
-def _of_rows(id: str, name: str, tables: Mapping[str, Table]) -> Any:
-    """Return the value of an omitted keyword: a field of the rows, or the default."""
-    having = [table for table, rows in tables.items() if _has(next(iter(rows.values())), name)]
-    if len(having) > 1:
-        raise ValueError(
-            f"family {id!r}: the rows of {' and '.join(having)} both have {name!r}: give {name} as "
-            "a function of the one that is meant"
-        )
-    if having:
-        return _Field(having[0], name)
-    if name not in _DEFAULTS:
-        raise ValueError(f"family {id!r} has no {name}, and neither have its rows")
-    return _DEFAULTS[name]
+def _of_rows(
+    id: str, tables: Mapping[str, Table], given: Mapping[str, OfRows]
+) -> Iterator[tuple[str, _Field]]:
+    """Yield the keywords that are fields of the rows; ValueError if two tables' rows have one."""
+    for name in _KEYWORDS:
+        having = [table for table, rows in tables.items() if _has(next(iter(rows.values())), name)]
+        if name in given or not having:
+            continue
+        if len(having) > 1:
+            raise ValueError(
+                f"family {id!r}: the rows of {' and '.join(having)} both have {name!r}: give "
+                f"{name} as a function of the one that is meant"
+            )
+        yield name, _Field(having[0], name)
 
 
 def _has(row: Any, name: str) -> bool:
     return is_dataclass(row) and hasattr(row, name)
-
-
-def _append(probe: Probe, one: Clause) -> None:
-    clauses: list[Clause] = probe.__dict__.setdefault("clauses", [])
-    clauses.append(one)
 
 
 def _value_for_rows(value: OfRows, rows: Mapping[str, Any]) -> Any:
@@ -207,14 +205,14 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-def _text(value: OfRows, rows: Mapping[str, Any], said: Mapping[str, Any]) -> Any:
-    given = _value_for_rows(value, rows)
-    if not isinstance(given, str):
-        return given
+def _text(value: Any, rows: Mapping[str, Any]) -> Any:
+    """Return a template's text for the rows; anything but a text as it is."""
+    if not isinstance(value, str):
+        return value
     try:
-        return given.format_map(said)
+        return value.format_map(rows)
     except KeyError as error:
-        raise ValueError(f"the template {given!r} names {error}, which is no table") from None
+        raise ValueError(f"the template {value!r} names {error}, which is no table") from None
 
 
 def _expect(expect: OfRows, rows: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,7 +220,7 @@ def _expect(expect: OfRows, rows: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _value_for_rows(one, rows) for name, one in given.items()}
 
 
-class _Said:
+class _RowInTexts:
     """A row in a template: `{form}` and `{form.text}`."""
 
     def __init__(self, key: str, row: Any) -> None:

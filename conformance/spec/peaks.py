@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from conformance.spec.expectation import Expectation, OfEachStep, noted, steps
+from conformance.spec.expectation import OfEachStep, noted, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.observation import Step
 from conformance.spec.topology import Place
 

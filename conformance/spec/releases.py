@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.spec.codes import Code
-from conformance.spec.expectation import All, Expectation, Finding
+from conformance.spec.expectation import All, Finding
+from conformance.spec.expected import Expectation
 from conformance.spec.observation import Observation
 from conformance.spec.topology import Topology
 

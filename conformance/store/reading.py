@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 
 from conformance.model.codec import Decode, NoValue, Part, decode_json, decode_record
 from conformance.model.records import AnyRecord
-from conformance.store.errors import ResultsError as ResultsError
+from conformance.store.errors import ResultsError
 
 XZ = ".xz"
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.spec.expectation import Model
+from conformance.spec.comparing import Model
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.spec.expectation import Model
+from conformance.spec.comparing import Model
 from conformance.spec.family import table
 from conformance.worker.bodies import Body, double, psum
 from conformance.worker.protocols import Cluster, Implementation

@@ -84,6 +84,18 @@ class Zygote:
         self._children: dict[int, str] = {}  # unreaped, by pid
         self._outputs: dict[str, Output] = {}
         self._ports: dict[str, ReservedPort] = {}
+        self._orders: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
+            "spawn": self._order_spawn,
+            "kill": self._order_kill,
+            "mark": self._order_mark,
+            "written": self._order_written,
+            "delays": self._order_delays,
+            "dump stacks": self._order_dump_stacks,
+            "evidence": self._order_evidence,
+            "forget": self._order_forget,
+            "reserve": self._order_reserve,
+            "release": self._order_release,
+        }
         self._wake, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self._wake, False)
@@ -116,42 +128,54 @@ class Zygote:
             self._die()
 
     def _obey(self, order: dict[str, Any]) -> None:
-        places = order.get("places", ())
-        answer: dict[str, Any] = {}
-        if order["do"] == "spawn":
-            answer = {"pid": self._spawn(order["worker"])}
-        elif order["do"] == "kill":
-            for pid in self._pids(places):
-                kill_with_descendants(pid)
-        elif order["do"] == "mark":
-            for place in places:
-                self._outputs[place].mark()
-        elif order["do"] == "written":
-            answer = {"written": [self._outputs[place].written() for place in places]}
-        elif order["do"] == "delays":
-            pids = {place: pid for pid, place in self._children.items()}
-            answer = {"delays": [delays(pids[one]) if one in pids else {} for one in places]}
-        elif order["do"] == "dump stacks":
-            self._dump_stacks(places)
-        elif order["do"] == "evidence":
-            asked = order["stacks"]
-            if asked:
-                self._dump_stacks(asked)
-                await_stacks([self._outputs[place] for place in asked])
-            found = [dataclasses.asdict(self._outputs[place].evidence()) for place in places]
-            answer = {"evidence": found}
-        elif order["do"] == "forget":
-            for place in places:
-                if place in self._outputs:
-                    self._outputs.pop(place).close()
-        elif order["do"] == "reserve":
-            port = ReservedPort(self._address)
-            self._ports[port.address] = port
-            answer = {"address": port.address}
-        elif order["do"] == "release":
-            self._ports.pop(order["address"]).close()
+        """Carry out one order; ValueError where it is unknown."""
+        if order["do"] not in self._orders:
+            raise ValueError(f"a zygote knows no order {order['do']!r}")
+        answer = self._orders[order["do"]](order) or {}
         if "ask" in order:
             self._channel.send({"answer": order["ask"], **answer})
+
+    def _order_spawn(self, order: dict[str, Any]) -> dict[str, Any]:
+        return {"pid": self._spawn(order["worker"])}
+
+    def _order_kill(self, order: dict[str, Any]) -> None:
+        for pid in self._pids(order["places"]):
+            kill_with_descendants(pid)
+
+    def _order_mark(self, order: dict[str, Any]) -> None:
+        for place in order["places"]:
+            self._outputs[place].mark()
+
+    def _order_written(self, order: dict[str, Any]) -> dict[str, Any]:
+        return {"written": [self._outputs[place].written() for place in order["places"]]}
+
+    def _order_delays(self, order: dict[str, Any]) -> dict[str, Any]:
+        pids = {place: pid for pid, place in self._children.items()}
+        return {"delays": [delays(pids[one]) if one in pids else {} for one in order["places"]]}
+
+    def _order_dump_stacks(self, order: dict[str, Any]) -> None:
+        self._dump_stacks(order["places"])
+
+    def _order_evidence(self, order: dict[str, Any]) -> dict[str, Any]:
+        asked = order["stacks"]
+        if asked:
+            self._dump_stacks(asked)
+            await_stacks([self._outputs[place] for place in asked])
+        found = [dataclasses.asdict(self._outputs[place].evidence()) for place in order["places"]]
+        return {"evidence": found}
+
+    def _order_forget(self, order: dict[str, Any]) -> None:
+        for place in order["places"]:
+            if place in self._outputs:
+                self._outputs.pop(place).close()
+
+    def _order_reserve(self, order: dict[str, Any]) -> dict[str, Any]:
+        port = ReservedPort(self._address)
+        self._ports[port.address] = port
+        return {"address": port.address}
+
+    def _order_release(self, order: dict[str, Any]) -> None:
+        self._ports.pop(order["address"]).close()
 
     def _pids(self, places: Sequence[str]) -> list[int]:
         # Only an unreaped child's id is certainly still its own.

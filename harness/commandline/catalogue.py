@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from conformance.commandline.ending import PROGRAM
 from harness.commandline import options, terminal
-from harness.commandline.command import DONE, FOUND, PROGRAM, Action
+from harness.commandline.command import DONE, FOUND, Action
 
 TIERS = ("core", "full")  # as harness.running.tiers, which a command imports by itself
 

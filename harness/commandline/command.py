@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from conformance.commandline.ending import PROGRAM as PROGRAM
+from conformance.commandline.ending import PROGRAM
 
 DONE = 0
 FOUND = 1  # a command found what it is to fail on

@@ -14,16 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.catalogue.spelling import did_you_mean
-from conformance.commandline.ending import of_output, reason, without_traceback
-from harness.commandline.command import (
-    DONE,
-    FAILED,
-    PROGRAM,
-    STATUSES,
-    Action,
-    Parser,
-    UsageError,
-)
+from conformance.commandline.ending import PROGRAM, of_output, reason, without_traceback
+from harness.commandline.command import DONE, FAILED, STATUSES, Action, Parser, UsageError
 
 HELP = ("-h", "--help")
 VERSION = "--version"

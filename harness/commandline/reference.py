@@ -10,7 +10,8 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from harness.commandline.command import PROGRAM, STATUSES
+from conformance.commandline.ending import PROGRAM
+from harness.commandline.command import STATUSES
 from harness.commandline.main import COMMANDS, Command
 
 _HEAD = f"""# Command line

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.commandline import limits
+from conformance.commandline.ending import PROGRAM
 from harness.commandline import options, terminal
-from harness.commandline.command import DONE, FOUND, PROGRAM, Action, UsageError, report_progress
+from harness.commandline.command import DONE, FOUND, Action, UsageError, report_progress
 from reports.analysis import fail_on
 
 if TYPE_CHECKING:

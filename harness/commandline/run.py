@@ -11,16 +11,9 @@ import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from conformance.commandline.ending import PROGRAM
 from harness.commandline import options
-from harness.commandline.command import (
-    DONE,
-    FAILED,
-    FOUND,
-    PROGRAM,
-    Action,
-    UsageError,
-    report_progress,
-)
+from harness.commandline.command import DONE, FAILED, FOUND, Action, UsageError, report_progress
 
 SUITE = "harness/suite/test_sections.py"
 TARGETS = ("jax==0.9.0", "newest")  # all implementations in one process, and what is to come

@@ -10,16 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.commandline.ending import PROGRAM
 from conformance.commandline.limits import whole
 from harness.commandline import options
-from harness.commandline.command import (
-    DONE,
-    FOUND,
-    PROGRAM,
-    Action,
-    UsageError,
-    report_progress,
-)
+from harness.commandline.command import DONE, FOUND, Action, UsageError, report_progress
 
 if TYPE_CHECKING:
     from conformance.catalogue.causes import Cause

@@ -16,7 +16,8 @@ from typing import IO, Any, NamedTuple, Protocol
 import conformance.model.records as model
 from conformance.model.codec import decode_record, encode_record
 from conformance.model.verdicts import Verdict
-from conformance.store.reading import ResultsError, no_record, records
+from conformance.store.errors import ResultsError
+from conformance.store.reading import no_record, records
 from conformance.store.recorded import target_of
 from harness.running.cells import CellId
 

@@ -15,8 +15,9 @@ from filelock import FileLock, Timeout
 
 from conformance.model.codec import encode_record
 from conformance.model.records import Record
+from conformance.store.errors import ResultsError
 from conformance.store.outputs import Output, make_folder, named
-from conformance.store.reading import XZ, ResultsError
+from conformance.store.reading import XZ
 
 
 class ResultsFile:

@@ -17,7 +17,7 @@ from conformance.catalogue.claims import load_claims
 from conformance.judging import deviations
 from conformance.judging.rejudging import CannotJudge, Rejudging
 from conformance.model.verdicts import Verdict
-from conformance.store.reading import ResultsError
+from conformance.store.errors import ResultsError
 from harness.results.gathering import Gathered, LeftOut, gather
 from harness.results.recorder import Recorder
 from harness.running.cells import CellId

@@ -21,7 +21,7 @@ from conformance.judging.judge import Judgement, judge
 from conformance.judging.rejudging import with_judgement
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
-from conformance.spec.expectation import Fault, Whereabouts
+from conformance.spec.faults import Fault, Whereabouts
 from conformance.spec.observation import parse
 from conformance.spec.topology import Topology
 from conformance.worker import deadlines

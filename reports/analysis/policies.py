@@ -11,14 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from conformance.model.verdicts import Verdict
 from reports.analysis.comparing.changes import Comparison, Kind
 from reports.analysis.effects.changed import Group, Upgrade
-from reports.analysis.fail_on import NONE as NONE
-from reports.analysis.fail_on import OF_CHANGES as OF_CHANGES
-from reports.analysis.fail_on import OF_RUNS as OF_RUNS
-from reports.analysis.fail_on import OF_UPGRADES as OF_UPGRADES
-from reports.analysis.fail_on import REGRESSIONS as REGRESSIONS
-from reports.analysis.fail_on import PolicyError as PolicyError
-from reports.analysis.fail_on import broken as broken
-from reports.analysis.fail_on import named as named
+from reports.analysis.fail_on import REGRESSIONS
 from reports.store.alike import failed
 from reports.store.codes import DTYPE, SHAPE, VALUE
 from reports.store.older import code_of

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from conformance.model.codec import Decode, NoValue, Part
-from conformance.store.reading import XZ, Line, ResultsError
+from conformance.store.errors import ResultsError
+from conformance.store.reading import XZ, Line
 
 T = TypeVar("T")
 

@@ -29,7 +29,6 @@ from conformance.model.records import (
     Timing,
 )
 from conformance.model.verdicts import Verdict
-from conformance.store.reading import ResultsError as ResultsError
 from conformance.store.reading import no_record
 from reports.store.collecting import paused_collector
 from reports.store.files import records

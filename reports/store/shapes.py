@@ -11,7 +11,7 @@ from typing import Any
 from conformance.model.codec import NoValue, converted
 from conformance.model.observations import Observation
 from conformance.model.records import Cell
-from conformance.store.reading import ResultsError
+from conformance.store.errors import ResultsError
 from reports.store.lazily import Lazily
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from conformance.mutation.perturbing import endings, faults, figures, proofs, results
-from conformance.mutation.perturbing.case import Case as Case
-from conformance.mutation.perturbing.case import Perturbation as Perturbation
-from conformance.mutation.perturbing.case import Seen as Seen
+from conformance.mutation.perturbing.case import Perturbation
 
 PERTURBATIONS: tuple[Perturbation, ...] = (
     *results.PERTURBATIONS,

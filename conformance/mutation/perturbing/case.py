@@ -10,7 +10,8 @@ from conformance.judging.judge import WRAPPERS, Judgement, judge
 from conformance.mutation.perturbing.messages import Messages
 from conformance.spec.aspects import OUTCOME, PHASE
 from conformance.spec.clause import Clause
-from conformance.spec.expectation import Fault, claimed
+from conformance.spec.expectation import claimed
+from conformance.spec.faults import Fault
 from conformance.spec.observation import Observation, Raised, Step
 from conformance.spec.topology import Topology
 

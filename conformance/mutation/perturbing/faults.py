@@ -9,7 +9,7 @@ from conformance.judging.judge import WRAPPERS
 from conformance.model.verdicts import Verdict
 from conformance.mutation.perturbing.case import Case, Perturbation, Seen
 from conformance.mutation.perturbing.proofs import other_than
-from conformance.spec.expectation import Fault, Whereabouts
+from conformance.spec.faults import Fault, Whereabouts
 
 ANOTHER_STEP = "another step"
 SEGMENTATION_FAULT, ABORTED = "SIGSEGV", "SIGABRT"

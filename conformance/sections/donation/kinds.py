@@ -24,8 +24,9 @@ from conformance.sections.donation.arrays import (
     uncommitted,
     unmapped_array,
 )
-from conformance.spec.comparing import in_container
-from conformance.spec.expectation import Expectation, Model, raises, returns
+from conformance.spec.comparing import Model, in_container
+from conformance.spec.expectation import raises, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.texts import described, text_of
 from conformance.spec.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place

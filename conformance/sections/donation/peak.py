@@ -18,7 +18,8 @@ import numpy as np
 from conformance.sections.donation.kinds import INCOMPATIBLE, Call, Kind, kinds
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import Columns, everywhere
-from conformance.spec.expectation import Expectation, every, noted, returns, steps
+from conformance.spec.expectation import every, noted, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.peaks import figured, known_within

@@ -8,19 +8,22 @@ a later step are made before the donation, so that what hangs is a step.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 
 from conformance.sections.donation.arrays import own_output
 from conformance.sections.donation.kinds import OF_TWO, WIDTH, Kind, doubling, kinds
+from conformance.spec.aspects import OUTCOME
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import Expectation, OfEachStep, every, raises, returns, steps
-from conformance.spec.family import family, table
+from conformance.spec.combining import any_of
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import every, raises, returns, steps
+from conformance.spec.expected import Expectation
+from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.spec.observation import Step
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_SEVERAL, ONE_AND_TWO, Place
 from conformance.worker.bodies import double, doubled
@@ -32,33 +35,27 @@ REUSE = "pmap-silence.reuse-after-donation"
 RIGHT = returns(doubled(WIDTH))
 DEADLINE_S = 6.0  # on a loaded machine a case takes up to 1.5 s, unless the process hangs
 
-
-def one_of(*expected: Expectation) -> OfEachStep:
-    """Several ways to say the same; what is seen is said as by the first."""
-    ways = [one for one in expected if isinstance(one, OfEachStep)]
-    if len(ways) < len(expected):
-        raise TypeError("only returns(), raises() and the like are ways to say the same")
-
-    def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        told = [way.check_step(place, step) for way in ways]
-        return any(holds for holds, _ in told), told[0][1]
-
-    return OfEachStep(", or ".join(way.text for way in ways), check_step)
+DEFAULTS = Defaults(claim=REUSE, needs=devices(2), fresh=True, deadline_s=DEADLINE_S)
 
 
 # JAX or its runtime names the deleted array; which of them raises first depends on the version.
 GONE = raises(
     RuntimeError, r"^Array has been deleted with shape=float32\[", otherwise=doubled(WIDTH)
 )
-REFUSED = one_of(
-    raises(
-        RuntimeError,
-        r"^Array has been deleted with shape=float32\[",
-        phase="arguments",
-        otherwise=doubled(WIDTH),
+REFUSED = replace(
+    any_of(
+        raises(
+            RuntimeError,
+            r"^Array has been deleted with shape=float32\[",
+            phase="arguments",
+            otherwise=doubled(WIDTH),
+        ),
+        raises(RuntimeError, r"called on deleted or donated buffer", phase="arguments"),
+        raises(
+            ValueError, r"[Bb]uffer has been deleted or donated"
+        ),  # by the fast path, of no frame
     ),
-    raises(RuntimeError, r"called on deleted or donated buffer", phase="arguments"),
-    raises(ValueError, r"[Bb]uffer has been deleted or donated"),  # by the fast path, of no frame
+    claims=OUTCOME,
 )
 
 
@@ -75,30 +72,22 @@ def after_donation(expected: Expectation) -> Expectation:
     return every(steps(donating_call=RIGHT), expected)
 
 
-@family(
+@DEFAULTS.family(
     "donation.reuse-same-wrapper.{kind}",
     kind=kinds("own-output", "placed"),
-    claim=REUSE,
     title="A donated argument is refused when it is passed to the same wrapper again: {kind.said}.",
     fact="donation.reuse",
-    needs=devices(2),
     topologies=ONE_AND_SEVERAL,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(again=REFUSED))),
 )
-@family(
+@DEFAULTS.family(
     "donation.reuse-same-wrapper.{kind}",
     kind=kinds("uncommitted"),
-    claim=REUSE,
     title=(
         "New pmap copies and deletes a donated argument, and refuses it when it is passed "
         "again; legacy pmap and shard_map accept it: {kind.said}."
     ),
-    needs=devices(2),
     topologies=ONE_AND_SEVERAL,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect={
         # Legacy and jit donate the copy that they made, and leave the original.
         LEGACY_PMAP: after_donation(steps(again=RIGHT)),
@@ -114,20 +103,16 @@ def again_in_the_same(impl: Implementation, cluster: Cluster, kind: Kind) -> Non
     cluster.step("again", function, array)
 
 
-@family(
+@DEFAULTS.family(
     "donation.reuse-new-wrapper.{kind}",
     kind=kinds("own-output", "placed"),
-    claim=REUSE,
     title=(
         "A donated argument is refused by another mapped function that has not run yet: "
         "{kind.said}."
     ),
     fact="donation.reuse",
-    needs=devices(2),
     topologies=ONE_AND_TWO,
     left_out=OF_TWO,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(again=REFUSED))),
 )
 def again_in_a_new_one(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
@@ -138,19 +123,15 @@ def again_in_a_new_one(impl: Implementation, cluster: Cluster, kind: Kind) -> No
     cluster.step("again", other, array)
 
 
-@family(
+@DEFAULTS.family(
     "donation.reuse-other-wrapper.{kind}",
     kind=kinds("own-output", "placed"),
-    claim=REUSE,
     title=(
         "A donated argument is refused by another mapped function that has run before: {kind.said}."
     ),
     fact="donation.reuse",
-    needs=devices(2),
     topologies=ONE_AND_TWO,
     left_out=OF_TWO,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(every(steps(other_wrapper=RIGHT), steps(again=REFUSED)))),
 )
 def again_in_another(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
@@ -162,17 +143,14 @@ def again_in_another(impl: Implementation, cluster: Cluster, kind: Kind) -> None
     cluster.step("again", other, array)
 
 
-@family(
+@DEFAULTS.family(
     "donation.read.{kind}",
     kind=kinds("own-output", "placed"),
     claim="migrate-pmap.donation-invalidates-input",
     title="A donated argument can no longer be read: {kind.said}.",
     fact="donation.read",
-    needs=devices(2),
     topologies=ONE_AND_TWO,
     left_out=OF_TWO,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(fetch=GONE, same_wrapper=RIGHT))),
 )
 def read(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
@@ -184,20 +162,16 @@ def read(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     cluster.step("same wrapper", function, other)
 
 
-@family(
+@DEFAULTS.family(
     "donation.after-reuse.{kind}",
     kind=kinds("own-output", "placed"),
-    claim=REUSE,
     title=(
         "After a donated argument was passed again and refused, the process computes as "
         "before: {kind.said}."
     ),
     fact="donation.after-reuse",
-    needs=devices(2),
     topologies=ONE_AND_TWO,
     left_out=OF_TWO,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(again=REFUSED, same_wrapper=RIGHT, new_wrapper=RIGHT))),
 )
 def then_others(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
@@ -252,17 +226,13 @@ def twice_the_rows(place: Place) -> Any:
     return rows * 2, rows * 0
 
 
-@family(
+@DEFAULTS.family(
     "donation.twice-in-one-call.{twice}",
     twice=TWICE,
-    claim=REUSE,
     title="An array is refused that is {twice.text}.",
     fact="donation.twice-in-one-call",
-    needs=devices(2),
     topologies=ONE_AND_TWO,
     left_out=OF_TWO,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=lambda twice: everywhere(
         steps(
             two_arrays=returns(sum_and_difference),

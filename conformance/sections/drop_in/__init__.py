@@ -17,7 +17,9 @@ import numpy as np
 
 from conformance.spec import aspects
 from conformance.spec.arrays import returns_weak
-from conformance.spec.expectation import Expectation, OfEachStep, every, returns, steps
+from conformance.spec.combining import of_result
+from conformance.spec.expectation import OfEachStep, every, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.observation import Step
 from conformance.spec.releases import absent, by_release
@@ -223,12 +225,10 @@ def structured(model: Callable[[Place], Tree]) -> Expectation:
     """The result is a pytree like the model's."""
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        if step.raised is not None:
-            return False, str(step)
         found = step.extra.get(STRUCTURE)
         return found == str(jax.tree.structure(model(place))), f"{STRUCTURE} = {found}"
 
-    return OfEachStep("a pytree as the argument's", check_step)
+    return of_result("a pytree as the argument's", check_step)
 
 
 def like_the_replacement() -> OfEachStep:

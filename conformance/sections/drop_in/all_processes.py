@@ -12,7 +12,8 @@ import numpy as np
 from conformance.sections.drop_in import AXIS, put_replicated, put_sharded
 from conformance.spec.clause import processes
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Expectation, along, every, raises, returns, sharded, twice
+from conformance.spec.expectation import along, every, raises, returns, sharded, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import SEVERAL_PROCESSES, Place

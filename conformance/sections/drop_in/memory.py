@@ -27,15 +27,10 @@ from conformance.sections.drop_in import (
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    OfEachStep,
-    every,
-    noted,
-    returns,
-    steps,
-)
+from conformance.spec.combining import of_result
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import every, noted, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
@@ -70,11 +65,7 @@ def between(
 
 
 # Return the measured result; its peak is noted.
-MEASURED = OfEachStep(
-    "comes back",
-    lambda _, step: (step.raised is None, str(step)),
-    claims=frozenset(),
-)
+MEASURED = of_result("comes back", lambda _, step: (True, str(step)), claims=())
 
 
 KNOWN = between(1, 1, "a known allocation of one stacked array is measured as one")

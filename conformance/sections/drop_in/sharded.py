@@ -40,7 +40,7 @@ from conformance.sections.drop_in import (
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere, of_jax
-from conformance.spec.expectation import Expectation
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, ONE_PROCESS, Place

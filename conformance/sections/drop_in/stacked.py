@@ -14,7 +14,8 @@ import jax
 from conformance.sections.drop_in import JNP, NP, ON_HOST, WHOLE_STACK, Stacking, put_sharded
 from conformance.spec.clause import devices
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Expectation, every, noted, returns, steps
+from conformance.spec.expectation import every, noted, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_FOUR, Place

@@ -18,7 +18,8 @@ from conformance.sections.drop_in import (
     narrow,
     of_the_original,
 )
-from conformance.spec.expectation import Expectation, every, raises, returns, steps
+from conformance.spec.expectation import every, raises, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.topology import Place
 

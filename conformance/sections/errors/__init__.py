@@ -17,17 +17,9 @@ import numpy as np
 
 from conformance.spec.clause import Need, processes
 from conformance.spec.columns import Columns
-from conformance.spec.comparing import against
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    OfEachStep,
-    noted,
-    raises,
-    returned_instead,
-    returns,
-    steps,
-)
+from conformance.spec.comparing import Model, against
+from conformance.spec.expectation import OfEachStep, noted, raises, returned_instead, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Raised, Step

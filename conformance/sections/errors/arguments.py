@@ -23,6 +23,7 @@ from conformance.sections.errors import (
 )
 from conformance.spec.clause import clause
 from conformance.spec.columns import Columns, everywhere, unless_legacy
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import in_steps, not_applicable, raises, returns, steps
 from conformance.spec.family import family
 from conformance.spec.names import SHARD_MAP
@@ -39,7 +40,10 @@ def tripled(place: Place) -> Any:
 
 # The placement is the finding, however the argument is passed.
 FACT = "errors.incompatible-devices.{where}"
-PASSING = "errors.incompatible-devices.passes"
+
+DEFAULTS = Defaults(
+    claim=AS_JIT_CLAIM, topologies=ONE_AND_FOUR, fact="errors.incompatible-devices.passes"
+)
 
 
 @family(
@@ -151,37 +155,22 @@ def keyword_fits(impl: Implementation, cluster: Cluster) -> None:
 PASSES = everywhere(returns(tripled))
 
 
-@clause(
-    "errors.incompatible-devices.numpy-passes",
-    claim=AS_JIT_CLAIM,
-    fact=PASSING,
-    topologies=ONE_AND_FOUR,
-    expect=PASSES,
-)
+@DEFAULTS.clause("errors.incompatible-devices.numpy-passes", expect=PASSES)
 def numpy_passes(impl: Implementation, cluster: Cluster) -> None:
     """NumPy arguments are on no device, so no mapped function refuses them."""
     rows = impl.rows(cluster, WIDTH)
     cluster.twice(impl.map(lambda x, y: x + 2 * y), rows, rows)
 
 
-@clause(
-    "errors.incompatible-devices.uncommitted-passes",
-    claim=AS_JIT_CLAIM,
-    fact=PASSING,
-    topologies=ONE_AND_FOUR,
-    expect=PASSES,
-)
+@DEFAULTS.clause("errors.incompatible-devices.uncommitted-passes", expect=PASSES)
 def uncommitted_passes(impl: Implementation, cluster: Cluster) -> None:
     """Uncommitted arrays are moved to the mapped function's devices."""
     rows = jax.numpy.asarray(impl.rows(cluster, WIDTH))
     cluster.twice(impl.map(lambda x, y: x + 2 * y), rows, rows)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.uncommitted-unmapped-passes",
-    claim=AS_JIT_CLAIM,
-    fact=PASSING,
-    topologies=ONE_AND_FOUR,
     expect=everywhere(returns(lambda place: place.rows(WIDTH) + addend(WIDTH), text="rows plus y")),
 )
 def uncommitted_unmapped_passes(impl: Implementation, cluster: Cluster) -> None:

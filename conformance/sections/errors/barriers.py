@@ -8,7 +8,7 @@ is compared, and the fault names the processes that wait.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -28,31 +28,26 @@ from conformance.sections.errors.waiting import (
     timed,
     total,
 )
-from conformance.spec.clause import clause, processes
+from conformance.spec.aspects import OUTCOME
+from conformance.spec.clause import processes
 from conformance.spec.columns import everywhere, of_pmaps
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    OfEachStep,
-    all_but_the_last,
-    every,
-    hangs,
-    in_steps,
-    noted,
-    raises,
-    returns,
-    steps,
-)
-from conformance.spec.family import family, table
-from conformance.spec.observation import Step
+from conformance.spec.comparing import Model
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import every, hangs, in_steps, noted, raises, returns, steps
+from conformance.spec.expected import Expectation
+from conformance.spec.family import table
+from conformance.spec.faults import all_but_the_last
 from conformance.spec.texts import described
 from conformance.spec.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
 from conformance.worker.bodies import double, doubled, psum
 from conformance.worker.protocols import Cluster, Implementation
 
-MISALIGNED = "migrate-pmap.core-halted"
 ALIGNED_FACT = "errors.barriers.hand-made-aligned"
 MISALIGNED_FACT = "errors.barriers.hand-made-misaligned"
+
+DEFAULTS = Defaults(
+    claim="migrate-pmap.core-halted", needs=processes(2), topologies=SEVERAL_PROCESSES
+)
 
 
 def hand_made(impl: Implementation, cluster: Cluster) -> Callable[[], Any]:
@@ -64,24 +59,18 @@ def hand_made(impl: Implementation, cluster: Cluster) -> Callable[[], Any]:
 
 def halted(otherwise: Model, mistakes: Mapping[str, Model] | None = None) -> Expectation:
     """The documented end of a misaligned program; `mistakes` name what it may return instead."""
-    error = raises("JaxRuntimeError", "INTERNAL: Core halted unexpectedly", otherwise=otherwise)
-    mistaken = returns(otherwise, mistakes=mistakes)
-    assert isinstance(error, OfEachStep)
-    assert isinstance(mistaken, OfEachStep)
-
-    def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        right, saw = mistaken.check_step(place, step)
-        return error.check_step(place, step) if right or step.raised is not None else (False, saw)
-
-    return OfEachStep(error.text, check_step, error=True)
+    error = raises(
+        "JaxRuntimeError",
+        "INTERNAL: Core halted unexpectedly",
+        otherwise=otherwise,
+        mistakes=mistakes or {},
+    )
+    return replace(error, claims=OUTCOME)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.barriers.hand-made-aligned",
     fact=ALIGNED_FACT,
-    claim=MISALIGNED,
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=everywhere(
         steps(barrier=returns(counted), program=returns(total()), barrier_again=returns(counted))
     ),
@@ -94,12 +83,9 @@ def hand_made_aligned(impl: Implementation, cluster: Cluster) -> None:
     cluster.step("barrier again", wait)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.barriers.hand-made-late",
     fact=ALIGNED_FACT,
-    claim=MISALIGNED,
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=everywhere(
         every(
             in_steps(returns(counted), "first barrier", "second barrier", "third barrier"),
@@ -170,14 +156,11 @@ SWAPPED: Mapping[str, Swapped] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "errors.barriers.hand-made-{swapped}",
     swapped=SWAPPED,
     fact=MISALIGNED_FACT,
-    claim=MISALIGNED,
     title="{swapped.text}",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=lambda swapped: everywhere(swapped.expected),
 )
 def hand_made_swapped(impl: Implementation, cluster: Cluster, swapped: Swapped) -> None:
@@ -191,11 +174,9 @@ def hand_made_swapped(impl: Implementation, cluster: Cluster, swapped: Swapped) 
         cluster.step("barrier", wait)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.barriers.hand-made-and-sync",
     fact=MISALIGNED_FACT,
-    claim=MISALIGNED,
-    needs=processes(2),
     topologies=FOUR_PROCESSES,
     deadline_s=HANG_S,
     left_out="with two processes it is the same",
@@ -220,11 +201,10 @@ def hand_made_and_sync(impl: Implementation, cluster: Cluster) -> None:
         cluster.step("made by hand", wait)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.barriers.hand-made-process-missing",
     fact=MISSING_FACT,
     claim="pmap-silence.misaligned-barriers",
-    needs=processes(2),
     topologies=FOUR_PROCESSES,
     deadline_s=HANG_S,
     expect=everywhere(hangs("barrier again", all_but_the_last)),
@@ -250,11 +230,9 @@ NOBODY_WAITED = noted(
 )
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.barriers.map-without-collective",
     claim="migrate-pmap.synchronization-may-differ",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     # It may, says the document. That it does not is what legacy's users rely on.
     expect=of_pmaps(
         every(

@@ -32,6 +32,7 @@ from conformance.sections.errors import (
 )
 from conformance.spec.clause import clause, devices, processes
 from conformance.spec.columns import everywhere, of_pmaps, of_shard_map
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import returns, steps
 from conformance.spec.family import family, table
 from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS
@@ -45,6 +46,8 @@ BY_MAKE_MESH = "errors.incompatible-devices.fix-device-put-make-mesh"
 FACT = "errors.incompatible-devices.fix-device-put{mesh}"
 NOT_HELD = "a process cannot put from devices that it does not hold"
 ROWS_DOUBLED = times(2, WHERE["one-device"])
+
+DEFAULTS = Defaults(claim=CLAIM, needs=devices(2), topologies=ONE_AND_FOUR, fact=FACT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +78,10 @@ def one_device(cluster: Cluster, array: Any) -> Any:
     return jax.device_put(array, cluster.local_devices[0])
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fix-device-put",
-    claim=CLAIM,
     fact=BY_MESH,
     fixes="errors.incompatible-devices.one-device",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=everywhere(remedied(doubled(2))),
 )
 def fix_device_put(impl: Implementation, cluster: Cluster) -> None:
@@ -109,15 +109,11 @@ def fix_device_put_make_mesh(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(lambda: function(on_mesh(rows, mesh, "i")))
 
 
-@family(
+@DEFAULTS.family(
     "errors.incompatible-devices.fix-device-put-other-axis{mesh}",
     mesh=MESHES,
-    claim=CLAIM,
-    fact=FACT,
     title="`device_put` to a mesh with another axis name than the mapped function's, {mesh.text}.",
     fixes="errors.incompatible-devices.one-device",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=everywhere(remedied(doubled(2))),
 )
 def put_other_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
@@ -127,15 +123,11 @@ def put_other_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None
     cluster.twice(lambda: function(on_mesh(rows, mesh.over(impl.devices), "i")))
 
 
-@family(
+@DEFAULTS.family(
     "errors.incompatible-devices.fix-device-put-no-axis{mesh}",
     mesh=MESHES,
-    claim=CLAIM,
-    fact=FACT,
     title="`device_put` for a mapped function without an axis name, {mesh.text}.",
     fixes="errors.incompatible-devices.one-device",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=of_pmaps(remedied(doubled(2)), "an axis of a mesh always has a name"),
 )
 def put_no_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
@@ -171,18 +163,14 @@ def put_mapped(impl: Implementation, cluster: Cluster, where: Where, mesh: Makin
     cluster.twice(lambda: function(on_mesh(rows, mesh.over(chosen), "i")))
 
 
-@family(
+@DEFAULTS.family(
     "errors.incompatible-devices.fix-device-put-unmapped{mesh}",
     mesh=MESHES,
-    claim=CLAIM,
-    fact=FACT,
     title=(
         "An unmapped argument on one device is first replicated with `P()`, by a "
         "NamedSharding {mesh.text}."
     ),
     fixes="errors.incompatible-devices.unmapped-argument",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=everywhere(remedied(plus_addend(WIDTH))),
 )
 def put_unmapped(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
@@ -193,18 +181,14 @@ def put_unmapped(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     cluster.twice(lambda: function(rows, on_mesh(elsewhere, mesh.over(impl.devices))))
 
 
-@family(
+@DEFAULTS.family(
     "errors.incompatible-devices.fix-device-put-keyword{mesh}",
     mesh=MESHES,
-    claim=CLAIM,
-    fact=FACT,
     title=(
         "A keyword argument on one device is first put on the mapped function's devices, by "
         "a NamedSharding {mesh.text}."
     ),
     fixes="errors.incompatible-devices.keyword-one-device",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=of_pmaps(remedied(times(3, WHERE["one-device"])), POSITIONAL_ONLY),
 )
 def put_keyword(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
@@ -216,18 +200,14 @@ def put_keyword(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     cluster.twice(lambda: function(rows, y=on_mesh(elsewhere, mesh.over(impl.devices), "i")))
 
 
-@family(
+@DEFAULTS.family(
     "errors.incompatible-devices.fix-device-put-leaf{mesh}",
     mesh=MESHES,
-    claim=CLAIM,
-    fact=FACT,
     title=(
         "The refused leaf of a pytree is first put on the mapped function's devices, by a "
         "NamedSharding {mesh.text}."
     ),
     fixes="errors.incompatible-devices.leaf-one-device",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=everywhere(remedied(times(3, WHERE["one-device"]))),
 )
 def put_leaf(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
@@ -243,11 +223,9 @@ def put_leaf(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     cluster.twice(fixed)
 
 
-@family(
+@DEFAULTS.family(
     "errors.incompatible-devices.fix-device-put-output{mesh}",
     mesh=MESHES,
-    claim=CLAIM,
-    fact=FACT,
     title=(
         "An output on other devices is first put on the mapped function's devices, by a "
         "NamedSharding {mesh.text}."
@@ -267,17 +245,15 @@ def put_output(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     cluster.twice(lambda: function(on_mesh(output, mesh.over(first), "i")))
 
 
-@family(
+@DEFAULTS.family(
     "errors.incompatible-devices.fix-device-put-outside{mesh}",
     mesh=MESHES,
-    claim=CLAIM,
     fact="errors.incompatible-devices.fix-device-put-outside{mesh}",
     title=(
         "An array on one device is first given the sharding of the output to which it is "
         "added, by a NamedSharding {mesh.text}."
     ),
     fixes="errors.incompatible-devices.output-and-one-device-added",
-    needs=devices(2),
     topologies=ONE_PROCESS,
     left_out="an array on one device meets an output in the same process",
     expect=everywhere(remedied(times(3, WHERE["one-device"]))),

@@ -27,11 +27,14 @@ from conformance.sections.errors import (
     refused_unless_legacy,
     second_half,
 )
-from conformance.spec.clause import clause, devices
+from conformance.spec.clause import devices
+from conformance.spec.defaults import Defaults
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_FOUR, Place
 from conformance.worker.bodies import add, addend, double, doubled
 from conformance.worker.protocols import Cluster, Implementation
+
+DEFAULTS = Defaults(claim=DEVICES_CLAIM, needs=devices(2), cause="argument-elsewhere-refused")
 
 
 @described("this process's rows, doubled, plus themselves")
@@ -39,12 +42,9 @@ def tripled(place: Place) -> Any:
     return place.rows(2) * 3
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.one-device",
-    claim=DEVICES_CLAIM,
-    needs=devices(2),
     topologies=ONE_AND_FOUR,
-    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
 def one_device(impl: Implementation, cluster: Cluster) -> None:
@@ -53,12 +53,10 @@ def one_device(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double()), rows)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fewer-devices",
-    claim=DEVICES_CLAIM,
     needs=FOUR_DEVICES,
     left_out=PART_OF_A_PROCESS,
-    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
 def fewer_devices(impl: Implementation, cluster: Cluster) -> None:
@@ -67,12 +65,10 @@ def fewer_devices(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double()), on_mesh(cluster.rows(2), mesh, "i"))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.other-devices",
-    claim=DEVICES_CLAIM,
     needs=FOUR_DEVICES,
     left_out=PART_OF_A_PROCESS,
-    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(half_doubled),
 )
 def other_devices(impl: Implementation, cluster: Cluster) -> None:
@@ -84,12 +80,10 @@ def other_devices(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double(), devices=first_half(cluster.local_devices)), rows)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.other-order",
     claim=OWN_DEVICES_CLAIM,
-    needs=devices(2),
     topologies=ONE_AND_FOUR,
-    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
 def other_order(impl: Implementation, cluster: Cluster) -> None:
@@ -98,12 +92,10 @@ def other_order(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double()), on_mesh(impl.rows(cluster, 2), mesh, "i"))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.other-spec",
     claim=OWN_DEVICES_CLAIM,
-    needs=devices(2),
     topologies=ONE_AND_FOUR,
-    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(lambda place: place.rows(8) * 2),
 )
 def other_spec(impl: Implementation, cluster: Cluster) -> None:
@@ -114,12 +106,10 @@ def other_spec(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double()), on_mesh(impl.rows(cluster, 8), mesh, None, "i"))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.replicated",
     claim=OWN_DEVICES_CLAIM,
-    needs=devices(2),
     topologies=ONE_AND_FOUR,
-    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
 def replicated(impl: Implementation, cluster: Cluster) -> None:
@@ -128,12 +118,9 @@ def replicated(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double()), rows)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.unmapped-argument",
-    claim=DEVICES_CLAIM,
-    needs=devices(2),
     topologies=ONE_AND_FOUR,
-    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(plus_addend(2)),
 )
 def unmapped_argument(impl: Implementation, cluster: Cluster) -> None:
@@ -143,13 +130,10 @@ def unmapped_argument(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(function, impl.given(cluster.rows(2)), elsewhere)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.mixed-with-one-device",
-    claim=DEVICES_CLAIM,
     fact="errors.incompatible-devices.one-device",
-    needs=devices(2),
     topologies=ONE_AND_FOUR,
-    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(tripled),
 )
 def mixed_with_one_device(impl: Implementation, cluster: Cluster) -> None:
@@ -161,13 +145,11 @@ def mixed_with_one_device(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(add()), output, elsewhere)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.output-of-other-map",
-    claim=DEVICES_CLAIM,
     fact="errors.incompatible-devices.other-devices",
     needs=FOUR_DEVICES,
     left_out=PART_OF_A_PROCESS,
-    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(half_doubled),
 )
 def output_of_other_map(impl: Implementation, cluster: Cluster) -> None:
@@ -177,11 +159,10 @@ def output_of_other_map(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double(), devices=first_half(cluster.local_devices)), output)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.outside-any-map",
     claim=MESSAGE_CLAIM,
     cause="results-stay-on-all-devices",
-    needs=devices(2),
     topologies=ONE_AND_FOUR,
     expect=refused_as(
         incompatible(first=r"\[\d+\]", second=r"\[\d+(, \d+)+\]"), lambda place: np.False_

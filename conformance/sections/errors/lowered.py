@@ -18,7 +18,9 @@ from conformance.sections.errors import WITHOUT, needed
 from conformance.sections.errors.staged import Staged
 from conformance.spec.clause import processes
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import Expectation, Model, not_applicable, raises, returns, steps
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import not_applicable, raises, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import APART, ONE_AND_SEVERAL, ONE_PROCESS, SEVERAL_PROCESSES

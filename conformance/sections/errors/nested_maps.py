@@ -9,7 +9,9 @@ import numpy as np
 
 from conformance.sections.errors import INNER, OUTER, grid
 from conformance.spec.columns import Columns
-from conformance.spec.expectation import Expectation, Model, not_applicable, raises, returns
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import not_applicable, raises, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described
 from conformance.spec.topology import Place

@@ -18,15 +18,20 @@ from conformance.sections.errors.nested_maps import (
 )
 from conformance.spec.clause import clause, devices, processes
 from conformance.spec.columns import Columns, everywhere, of_shard_map
-from conformance.spec.expectation import Model, raises, returns
+from conformance.spec.comparing import Model
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import raises, returns
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described
 from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
 from conformance.worker.bodies import double, doubled
 from conformance.worker.protocols import Cluster, Implementation
 
-CLAIM = "migrate-pmap.context-mesh"
 SILENCE = "pmap-silence.nested-pmap-variants"
+
+DEFAULTS = Defaults(
+    claim="migrate-pmap.context-mesh", needs=devices(OUTER * INNER), cause="nested-pmap-refused"
+)
 
 
 @described("the grid, doubled")
@@ -60,28 +65,14 @@ def remedied(model: Model) -> Columns:
     return of_shard_map(returns(model), "the fix replaces pmap by shard_map")
 
 
-@clause(
-    "errors.context-mesh.different-names",
-    claim=CLAIM,
-    fact=NESTED,
-    cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
-    expect=nested(grid_summed),
-)
+@DEFAULTS.clause("errors.context-mesh.different-names", fact=NESTED, expect=nested(grid_summed))
 def different_names(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a pmap, each with its own axis name, and a psum over both."""
     inner = impl.map(lambda x: jax.lax.psum(x, ("i", "j")), "j")
     cluster.twice(impl.map(inner, "i"), grid(cluster))
 
 
-@clause(
-    "errors.context-mesh.unnamed",
-    claim=CLAIM,
-    fact=NESTED,
-    cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
-    expect=nested(grid_doubled),
-)
+@DEFAULTS.clause("errors.context-mesh.unnamed", fact=NESTED, expect=nested(grid_doubled))
 def unnamed(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a pmap, neither with an axis name."""
     impl.select()
@@ -89,26 +80,16 @@ def unnamed(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.adopt(jax.pmap(inner)), grid(cluster))
 
 
-@clause(
-    "errors.context-mesh.same-name",
-    claim=CLAIM,
-    fact=NESTED,
-    cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
-    expect=nested(grid_doubled),
-)
+@DEFAULTS.clause("errors.context-mesh.same-name", fact=NESTED, expect=nested(grid_doubled))
 def same_name(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a pmap, both with the same axis name."""
     inner = impl.map(double(), "i")
     cluster.twice(impl.map(inner, "i"), grid(cluster))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.context-mesh.vmap-between",
-    claim=CLAIM,
     fact=NESTED,
-    cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
     expect=nested(lambda place: grid(place)[:, None] * 2),
 )
 def vmap_between(impl: Implementation, cluster: Cluster) -> None:
@@ -117,14 +98,7 @@ def vmap_between(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(jax.vmap(inner), "i"), grid(cluster)[:, None])
 
 
-@clause(
-    "errors.context-mesh.under-scan",
-    claim=CLAIM,
-    fact=NESTED,
-    cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
-    expect=nested(grid_doubled),
-)
+@DEFAULTS.clause("errors.context-mesh.under-scan", fact=NESTED, expect=nested(grid_doubled))
 def under_scan(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a scan inside a pmap."""
     inner = impl.map(double(), "j")
@@ -135,23 +109,14 @@ def under_scan(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(body, "i"), grid(cluster))
 
 
-@clause(
-    "errors.context-mesh.inside-shard-map",
-    claim=CLAIM,
-    cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
-    expect=nested(grid_doubled),
-)
+@DEFAULTS.clause("errors.context-mesh.inside-shard-map", expect=nested(grid_doubled))
 def inside_shard_map(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a shard_map over an axis of other devices."""
     cluster.twice(shard_map_of_pmap(impl, cluster), grid(cluster))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.context-mesh.one-row-inside-shard-map",
-    claim=CLAIM,
-    cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
     expect=nested(lambda place: grid(place)[:, :1] * 2),
 )
 def one_row_inside_shard_map(impl: Implementation, cluster: Cluster) -> None:
@@ -159,10 +124,9 @@ def one_row_inside_shard_map(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(shard_map_of_pmap(impl, cluster), grid(cluster)[:, :1])
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.context-mesh.shard-map-inside",
     claim=SILENCE,
-    cause="nested-pmap-refused",
     needs=devices(8),
     left_out="what a body computes of its row is its device's own affair",
     expect=nested(doubled(3)),
@@ -174,25 +138,16 @@ def shard_map_inside(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(lambda x: inner(x), "i"), cluster.rows(3))
 
 
-@clause(
-    "errors.context-mesh.under-jit",
-    claim=CLAIM,
-    fact=NESTED,
-    cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
-    expect=nested(grid_doubled),
-)
+@DEFAULTS.clause("errors.context-mesh.under-jit", fact=NESTED, expect=nested(grid_doubled))
 def under_jit(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a pmap inside a jit."""
     outer = impl.map(impl.map(double(), "j"), "i")
     cluster.twice(jax.jit(lambda x: outer(x)), grid(cluster))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.context-mesh.three-levels",
-    claim=CLAIM,
     fact=NESTED,
-    cause="nested-pmap-refused",
     needs=devices(8),
     expect=nested(lambda place: np.broadcast_to(box(place).sum((0, 1, 2)), (2, 2, 2, 3))),
 )
@@ -202,14 +157,7 @@ def three_levels(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(impl.map(inner, "j"), "i"), box(cluster))
 
 
-@clause(
-    "errors.context-mesh.inside-cond",
-    claim=CLAIM,
-    fact=NESTED,
-    cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
-    expect=nested(grid_doubled),
-)
+@DEFAULTS.clause("errors.context-mesh.inside-cond", fact=NESTED, expect=nested(grid_doubled))
 def inside_cond(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a branch of `cond` inside a pmap."""
     inner = impl.map(double(), "j")
@@ -220,14 +168,7 @@ def inside_cond(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(body, "i"), grid(cluster))
 
 
-@clause(
-    "errors.context-mesh.inside-while",
-    claim=CLAIM,
-    fact=NESTED,
-    cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
-    expect=nested(grid_doubled),
-)
+@DEFAULTS.clause("errors.context-mesh.inside-while", fact=NESTED, expect=nested(grid_doubled))
 def inside_while(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside the body of `while_loop` inside a pmap."""
     inner = impl.map(double(), "j")
@@ -238,11 +179,9 @@ def inside_while(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(body, "i"), grid(cluster))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.context-mesh.inner-devices",
     claim="migrate-pmap.nested-pmap-unsupported",
-    cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
     expect=nested(grid_doubled) | {LEGACY_PMAP: NO_DEVICES},
 )
 def inner_devices(impl: Implementation, cluster: Cluster) -> None:
@@ -251,10 +190,8 @@ def inner_devices(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(inner, "i"), grid(cluster))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.context-mesh.several-processes",
-    claim=CLAIM,
-    cause="nested-pmap-refused",
     needs=processes(2, devices_per_process=INNER),
     topologies=FOUR_PROCESSES,
     expect=nested(lambda place: place.rows(3)[:, None] * 2),

@@ -21,16 +21,21 @@ from conformance.sections.errors.nested_maps import (
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import of_shard_map
-from conformance.spec.expectation import Expectation, raises, returns, twice
-from conformance.spec.family import family, table
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import raises, returns, twice
+from conformance.spec.expected import Expectation
+from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP
 from conformance.spec.releases import by_release
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
 
-SILENCE = "pmap-silence.nested-pmap-variants"
-ONE_PROCESS_ALONE = "that the forms differ shows in one process as in several"
+DEFAULTS = Defaults(
+    claim="pmap-silence.nested-pmap-variants",
+    needs=devices(OUTER * INNER),
+    left_out="that the forms differ shows in one process as in several",
+)
 
 
 def auto_mesh(cluster: Cluster) -> jax.sharding.Mesh:
@@ -71,15 +76,12 @@ CONTEXTS: Mapping[str, Context] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "errors.context-mesh.nested-under.{context}",
     context=CONTEXTS,
-    claim=SILENCE,
     title="A pmap inside a pmap under {context.text}.",
     fact=NESTED,
     cause="nested-pmap-refused",
-    needs=devices(OUTER * INNER),
-    left_out=ONE_PROCESS_ALONE,
     expect=lambda context: {
         **nested(grid_summed),
         LEGACY_PMAP: twice(returns(grid_summed)),
@@ -176,14 +178,11 @@ FORMS: Mapping[str, Form] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "errors.context-mesh.nested-shard-map.{form}",
     form=FORMS,
-    claim=SILENCE,
     title="A shard_map inside a shard_map, {form.text}.",
     fact="errors.context-mesh.nested-shard-map",
-    needs=devices(OUTER * INNER),
-    left_out=ONE_PROCESS_ALONE,
     expect=lambda form: of_shard_map(form.expected(), "the remedy replaces pmap by shard_map"),
 )
 def nested_shard_map(impl: Implementation, cluster: Cluster, form: Form) -> None:
@@ -218,14 +217,11 @@ SMAPS: Mapping[str, Axes] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "errors.context-mesh.nested-smap.{axes}",
     axes=SMAPS,
-    claim=SILENCE,
     title="A smap inside a smap, {axes.text}.",
     fact="errors.context-mesh.nested-smap",
-    needs=devices(OUTER * INNER),
-    left_out=ONE_PROCESS_ALONE,
     expect=lambda axes: of_shard_map(
         axes.error or twice(returns(total)), "the remedy replaces pmap by smap"
     ),

@@ -28,6 +28,7 @@ from conformance.sections.errors import (
 )
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import returns
 from conformance.spec.names import SHARD_MAP
 from conformance.spec.texts import described
@@ -39,6 +40,8 @@ OUT_AXES_FACT = "errors.incompatible-devices.output-axis"
 IN_AXES_FACT = "errors.incompatible-devices.fix-in-axes"
 OUTSIDE_FACT = "errors.incompatible-devices.outside-any-map"
 PASSES_FACT = "errors.incompatible-devices.passes"
+
+DEFAULTS = Defaults(needs=devices(2), topologies=ONE_AND_FOUR)
 
 
 @described("the first half of the rows, doubled, plus three times themselves")
@@ -118,13 +121,11 @@ def outputs_of_two_maps_outside(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(jax.numpy.add, x, y)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.output-and-one-device-added",
     fact=OUTSIDE_FACT,
     claim=MESSAGE_CLAIM,
     cause="results-stay-on-all-devices",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=refused_as(
         incompatible(first=r"\[\d+(, \d+)+\]", second=r"\[\d+\]"), lambda place: place.rows(2) * 3
     ),
@@ -138,12 +139,10 @@ def output_and_one_device_added(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(jax.numpy.add, output, elsewhere)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.output-axis-1",
     fact=OUT_AXES_FACT,
     claim=OWN_DEVICES_CLAIM,
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=refused_unless_legacy(transposed, part_of_transposed),
 )
 def output_axis_1(impl: Implementation, cluster: Cluster) -> None:
@@ -151,12 +150,10 @@ def output_axis_1(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double()), columns(impl, cluster))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.output-axis-none",
     fact=OUT_AXES_FACT,
     claim=OWN_DEVICES_CLAIM,
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=refused_unless_legacy(total_doubled, part_of_total_doubled),
 )
 def output_axis_none(impl: Implementation, cluster: Cluster) -> None:
@@ -204,13 +201,11 @@ def output_and_numpy_added(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(jax.numpy.add, output, cluster.rows(2))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fix-in-axes-output-axis-1",
     fact=IN_AXES_FACT,
     claim=IN_AXES_CLAIM,
     fixes="errors.incompatible-devices.output-axis-1",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=everywhere(
         remedied(lambda place: place.rows(place.topology.devices_per_process) * 2, transposed)
     )
@@ -226,13 +221,11 @@ def fix_in_axes_output_axis_1(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double(), in_axes=1), columns(impl, cluster))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fix-in-axes-output-axis-none",
     fact=IN_AXES_FACT,
     claim=IN_AXES_CLAIM,
     fixes="errors.incompatible-devices.output-axis-none",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=everywhere(remedied(plus_total, total_doubled))
     | {SHARD_MAP: remedied(plus_total, part_of_total_doubled)},
 )

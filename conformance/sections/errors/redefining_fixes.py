@@ -27,18 +27,23 @@ from conformance.sections.errors import (
 )
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere, of_pmaps
+from conformance.spec.defaults import Defaults
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_FOUR, Place
 from conformance.worker.bodies import add, addend, double, doubled
 from conformance.worker.protocols import Cluster, Implementation
 
-DEVICES = "migrate-pmap.fix-redefine-devices"
 BACKEND = "migrate-pmap.fix-redefine-backend"
 NO_BACKEND = "shard_map takes a mesh, and no backend"
 
 # One finding for each option, whatever argument it must match.
-BY_DEVICES = "errors.incompatible-devices.fix-devices"
 BY_BACKEND = "errors.incompatible-devices.fix-backend"
+
+DEFAULTS = Defaults(
+    claim="migrate-pmap.fix-redefine-devices",
+    needs=devices(2),
+    fact="errors.incompatible-devices.fix-devices",
+)
 
 
 @clause(
@@ -69,12 +74,11 @@ def columns_doubled(place: Place) -> Any:
     return place.rows(WIDTH) * 2
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fix-in-axes-other-spec",
     claim=IN_AXES_CLAIM,
     fact="errors.incompatible-devices.fix-in-axes",
     fixes="errors.incompatible-devices.other-spec",
-    needs=devices(2),
     expect=everywhere(remedied(columns_doubled)),
 )
 def fix_in_axes_other_spec(impl: Implementation, cluster: Cluster) -> None:
@@ -84,10 +88,8 @@ def fix_in_axes_other_spec(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double(), in_axes=1, out_axes=1), columns)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fix-devices",
-    claim=DEVICES,
-    fact=BY_DEVICES,
     fixes="errors.incompatible-devices.other-devices",
     needs=FOUR_DEVICES,
     left_out=PART_OF_A_PROCESS,
@@ -101,12 +103,9 @@ def fix_devices(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double(), devices=second), rows)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fix-devices-order",
-    claim=DEVICES,
-    fact=BY_DEVICES,
     fixes="errors.incompatible-devices.other-order",
-    needs=devices(2),
     expect=everywhere(remedied(doubled(2))),
 )
 def fix_devices_order(impl: Implementation, cluster: Cluster) -> None:
@@ -117,12 +116,9 @@ def fix_devices_order(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double(), devices=order), rows)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fix-devices-one-device",
-    claim=DEVICES,
-    fact=BY_DEVICES,
     fixes="errors.incompatible-devices.one-device",
-    needs=devices(2),
     expect=everywhere(remedied(one_row_doubled)),
 )
 def fix_devices_one_device(impl: Implementation, cluster: Cluster) -> None:
@@ -133,10 +129,8 @@ def fix_devices_one_device(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double(), devices=chosen), row)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fix-devices-output-of-other-map",
-    claim=DEVICES,
-    fact=BY_DEVICES,
     fixes="errors.incompatible-devices.output-of-other-map",
     needs=FOUR_DEVICES,
     left_out=PART_OF_A_PROCESS,
@@ -150,12 +144,9 @@ def fix_devices_output_of_other_map(impl: Implementation, cluster: Cluster) -> N
     cluster.twice(impl.map(double(), devices=second), output)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fix-devices-output-of-other-order",
-    claim=DEVICES,
-    fact=BY_DEVICES,
     fixes="errors.incompatible-devices.output-of-other-order",
-    needs=devices(2),
     expect=everywhere(remedied(times(4, WHERE["one-device"]))),
 )
 def fix_devices_output_of_other_order(impl: Implementation, cluster: Cluster) -> None:
@@ -168,12 +159,11 @@ def fix_devices_output_of_other_order(impl: Implementation, cluster: Cluster) ->
     cluster.twice(impl.map(double(), devices=order), output)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fix-backend",
     claim=BACKEND,
     fact=BY_BACKEND,
     fixes="errors.incompatible-devices.one-device",
-    needs=devices(2),
     expect=of_pmaps(remedied(doubled(2)), NO_BACKEND),
 )
 def fix_backend(impl: Implementation, cluster: Cluster) -> None:
@@ -184,12 +174,11 @@ def fix_backend(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double(), backend=first.platform), rows)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.fix-backend-one-device",
     claim=BACKEND,
     fact=BY_BACKEND,
     fixes="errors.incompatible-devices.one-device",
-    needs=devices(2),
     expect=of_pmaps(remedied(one_row_doubled), NO_BACKEND),
 )
 def fix_backend_one_device(impl: Implementation, cluster: Cluster) -> None:

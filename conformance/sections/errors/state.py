@@ -37,8 +37,9 @@ from conformance.sections.errors import (
 )
 from conformance.spec.clause import Need, devices, processes
 from conformance.spec.columns import Columns
-from conformance.spec.comparing import in_container
-from conformance.spec.expectation import Expectation, Model, not_applicable, returns, steps
+from conformance.spec.comparing import Model, in_container
+from conformance.spec.expectation import not_applicable, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import IMPLEMENTATIONS, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described

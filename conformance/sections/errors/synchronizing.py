@@ -18,15 +18,22 @@ from conformance.sections.errors.waiting import (
 )
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import all_but_the_last, every, hangs, raises, returns, steps
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import every, hangs, raises, returns, steps
+from conformance.spec.faults import all_but_the_last
 from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_SEVERAL, SEVERAL_PROCESSES
 from conformance.worker.protocols import Cluster, Implementation
 
 FIX = "migrate-pmap.fix-sync-global-devices"
-MISUSE = "pmap-silence.sync-global-devices-misuse"
 FIX_FACT = "errors.barriers.fix-sync"
 
 PASSED = returns(lambda place: None, text="nothing, without an error")
+
+DEFAULTS = Defaults(
+    claim="pmap-silence.sync-global-devices-misuse",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+)
 
 
 @clause(
@@ -53,13 +60,11 @@ def fix_sync(impl: Implementation, cluster: Cluster) -> None:
     cluster.step("barrier again", sync, "second")
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.barriers.fix-sync-late",
     fact=FIX_FACT,
     claim=FIX,
     fixes="errors.barriers.hand-made-swapped",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=everywhere(
         every(
             steps(
@@ -80,11 +85,8 @@ def fix_sync_late(impl: Implementation, cluster: Cluster) -> None:
     timed(cluster, "third barrier", lambda: sync("second"), late=False)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.barriers.sync-other-names",
-    claim=MISUSE,
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=everywhere(
         steps(
             program=returns(total()),
@@ -107,11 +109,9 @@ def sync_other_names(impl: Implementation, cluster: Cluster) -> None:
     cluster.step("program again", program)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.barriers.sync-process-missing",
     fact=MISSING_FACT,
-    claim=MISUSE,
-    needs=processes(2),
     topologies=FOUR_PROCESSES,
     deadline_s=HANG_S,
     expect=everywhere(hangs("barrier again", all_but_the_last)),

@@ -15,7 +15,8 @@ import jax
 import numpy as np
 
 from conformance.spec.codes import Code
-from conformance.spec.expectation import Finding, Model
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import Finding
 from conformance.spec.observation import Observation
 from conformance.spec.texts import described
 from conformance.spec.topology import Place, Topology

@@ -11,10 +11,12 @@ import numpy as np
 
 from conformance.sections.errors import DEVICES_CLAIM, INCOMPATIBLE, first_half, on_mesh
 from conformance.sections.errors.staged import Staged
-from conformance.spec.clause import clause, devices
+from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere, of_jax
-from conformance.spec.expectation import Model, raises, returns, twice
-from conformance.spec.family import family, table
+from conformance.spec.comparing import Model
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import raises, returns, twice
+from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
@@ -23,11 +25,15 @@ from conformance.worker.protocols import Cluster, Implementation
 
 COUNT = 8  # devices
 WIDTH = 3  # of a row
-ONE_PROCESS_ALONE = "in several processes the new pmap cannot be called under jit at all"
 LOWERED = "pmap-silence.lowered-one-process"
 
 TWO_MAPS = r"^Received incompatible devices for jitted computation\. Got shard_map inside jit with "
 OTHER_SHARDINGS = "^Computation was compiled for input shardings that disagree with the shardings"
+
+DEFAULTS = Defaults(
+    needs=devices(COUNT),
+    left_out="in several processes the new pmap cannot be called under jit at all",
+)
 
 
 @described("this process's rows, doubled, plus one")
@@ -44,11 +50,9 @@ def refused(model: Model, message: str) -> Columns:
 # --- Maps under jit
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.under-jit",
     claim=DEVICES_CLAIM,
-    needs=devices(COUNT),
-    left_out=ONE_PROCESS_ALONE,
     cause="argument-elsewhere-refused",
     expect=refused(plus_one, INCOMPATIBLE),
 )
@@ -59,12 +63,10 @@ def under_jit(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(jax.jit(lambda x: function(x) + 1), rows)
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.under-jit-fix-numpy",
     claim="migrate-pmap.fix-device-put-named-sharding",
     fixes="errors.incompatible-devices.under-jit",
-    needs=devices(COUNT),
-    left_out=ONE_PROCESS_ALONE,
     expect=everywhere(twice(returns(plus_one))),
 )
 def under_jit_from_the_host(impl: Implementation, cluster: Cluster) -> None:
@@ -81,11 +83,9 @@ def half_and_all(place: Place) -> Any:
     return first_half(rows), rows
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.two-sizes-under-jit",
     claim=DEVICES_CLAIM,
-    needs=devices(COUNT),
-    left_out=ONE_PROCESS_ALONE,
     cause="argument-elsewhere-refused",
     expect=refused(half_and_all, TWO_MAPS),
 )
@@ -96,12 +96,10 @@ def two_sizes(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(jax.jit(lambda x: (half(first_half(x)), whole(x))), cluster.rows(WIDTH))
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.two-sizes-fix-two-jits",
     claim="pmap-silence.transforms-of-the-map",
     fixes="errors.incompatible-devices.two-sizes-under-jit",
-    needs=devices(COUNT),
-    left_out=ONE_PROCESS_ALONE,
     expect=everywhere(twice(returns(half_and_all))),
 )
 def two_jits(impl: Implementation, cluster: Cluster) -> None:
@@ -149,13 +147,12 @@ GIVEN: Mapping[str, Given] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "errors.lowered.given-{given}",
     given=GIVEN,
     claim=LOWERED,
     title="A compiled stage is called with {given.text}.",
     fact="errors.lowered.given",
-    needs=devices(COUNT),
     left_out="in several processes a stage takes global arrays: errors.lowered.several-processes",
     cause=lambda given: "" if given.taken else "argument-elsewhere-refused",
     expect=lambda given: (
@@ -174,13 +171,12 @@ def stage_given(impl: Implementation, cluster: Cluster, given: Given) -> None:
 # --- Plain jit
 
 
-@clause(
+@DEFAULTS.clause(
     "errors.incompatible-devices.jit-in-shardings",
     claim="pmap-silence.incompatible-devices-second-call",
     title=(
         "A jit with `in_shardings` is called twice with an array on its devices in another order."
     ),
-    needs=devices(COUNT),
     fresh=True,
     left_out="the order of devices is one process's as well as several's",
     expect=of_jax(twice(returns(doubled(WIDTH)))),

@@ -17,37 +17,18 @@ import jax
 import numpy as np
 
 from conformance.spec import hlo
-from conformance.spec.columns import Columns, unless_legacy
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    OfEachStep,
-    every,
-    in_steps,
-    noted,
-    returns,
-    steps,
-)
-from conformance.spec.observation import Step
+from conformance.spec.combining import of_result
 from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.worker.bodies import Body
 from conformance.worker.programs import executables
 from conformance.worker.protocols import Cluster, Implementation
 
 STEPS = ("step 1", "step 2", "step 3", "step 4")
-LATER = STEPS[2:]  # once arguments are what the steps before them returned
-
-MANY = 20  # traces of a body in one step: more than any program here has reason for
 
 AGAIN = "again"  # what a step traced and compiled
 LIES = "lies"  # the local devices of the rows of its results, in order
 GIVEN_UP = "given up"  # of each array that a step donated, whether it is deleted
 MOVED = "moved"
-
-NO_RETRACE = "pmap-silence.no-retrace-in-a-loop"
-SAME_DEVICES = "pmap-silence.same-devices-in-a-loop"
-NO_NEW_COLLECTIVE = "pmap-silence.no-new-collective"
-DONATED_STATE = "pmap-silence.donated-state"
 
 IN_ONE_PROCESS = "each process runs the same program on its own devices"
 
@@ -110,11 +91,6 @@ class Idiom:
     requires: tuple[str, ...] = ()
 
     @property
-    def lies(self) -> bool:
-        """Return whether the devices of the outputs are tested."""
-        return self.order is not None and not self.refused
-
-    @property
     def left_out(self) -> str:
         """Why it is not run in several processes."""
         return IN_ONE_PROCESS if self.topologies == ONE_PROCESS else ""
@@ -162,89 +138,8 @@ def _collectives(executables: list[Any]) -> dict[str, int]:
     return dict(found)
 
 
-# --- Expectations ---------------------------------------------------------------------------------
-
-
-def _ended_well(place: Place, step: Step) -> tuple[bool, str]:
-    return step.raised is None, str(step)
-
-
 # Of the clauses on other things than the numbers, which another clause compares in the same run.
-ENDS_WELL = OfEachStep("no error", _ended_well, claims=frozenset())
-NO_ERROR = in_steps(ENDS_WELL, *STEPS)
-
-
-def numbers(idiom: Idiom) -> Expectation:
-    """The model's numbers in each step."""
-
-    def after(model: Callable[[Place, int], Any], n: int) -> Model:
-        return lambda place: model(place, n)
-
-    def right(n: int) -> Expectation:
-        mistakes = {name: after(model, n) for name, model in idiom.mistakes.items()}
-        text = f"what the model holds after step {n}"
-        return returns(after(idiom.model, n), text=text, mistakes=mistakes)
-
-    named = [in_steps(right(n), name) for n, name in enumerate(STEPS, 1)]
-    return every(*named)
-
-
-def steady() -> Expectation:
-    """The first step traces the body; from the third on nothing is traced or compiled."""
-
-    def nothing(place: Place, seen: Any) -> bool:
-        return bool(seen == {"traced": 0, "compiled": 0})
-
-    return every(
-        NO_ERROR,
-        steps(step_1=noted(AGAIN, "the body is traced", lambda _, seen: 0 < seen["traced"] < MANY)),
-        in_steps(noted(AGAIN, "nothing is traced or compiled again", nothing), *LATER),
-    )
-
-
-def in_place(idiom: Idiom) -> Expectation:
-    """The rows of the results lie on the same devices in the same order after each step."""
-    order = idiom.order
-
-    def holds(place: Place, seen: Any) -> bool:
-        return bool(seen == ([] if order is None else [order(place)]))
-
-    lies = noted(LIES, "the rows lie on the map's devices, in their order", holds)
-    return every(NO_ERROR, in_steps(lies, *STEPS))
-
-
-def communicates(idiom: Idiom) -> Columns:
-    """A step communicates what its program says, and no more."""
-
-    def only(moves: Callable[[Place], Mapping[str, int]]) -> Expectation:
-        def all_of_it(place: Place, seen: Any) -> bool:
-            return bool(seen == {"collectives": dict(moves(place))})
-
-        def no_more(place: Place, seen: Any) -> bool:
-            own = moves(place)
-            return all(size <= own.get(kind, 0) for kind, size in seen["collectives"].items())
-
-        need = "what the program's own collectives need"
-        first = noted(MOVED, need, all_of_it, compiled=True)
-        more = "no more in what is compiled later"
-        later = noted(MOVED, more, no_more, at_most=True, compiled=True)
-        return every(NO_ERROR, in_steps(first, STEPS[0]), in_steps(later, *STEPS[1:]))
-
-    return unless_legacy(only(idiom.of_legacy or idiom.moves), only(idiom.moves))
-
-
-def gave_up() -> Expectation:
-    """Every array that a step donated is deleted, from the second step on."""
-
-    def holds(place: Place, seen: Any) -> bool:
-        return bool(seen) and all(seen)
-
-    return every(
-        NO_ERROR, in_steps(noted(GIVEN_UP, "each donated array is deleted", holds), *STEPS[1:])
-    )
-
-
-# --- Data and state -------------------------------------------------------------------------------
+ENDS_WELL = of_result("no error", lambda _, step: (True, str(step)), claims=())
 
 AXIS = "batch"  # what the programs call the devices' axis
 

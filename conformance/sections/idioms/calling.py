@@ -12,41 +12,29 @@ import numpy as np
 
 from conformance.sections.idioms import (
     DESCENT,
-    DONATED_STATE,
     FLOAT_BYTES,
     IN_ONE_PROCESS,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
     RATE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Program,
     Turn,
     Watch,
     batch,
-    communicates,
     descend,
     descent,
     examples,
     follow,
-    gave_up,
-    in_place,
-    numbers,
     on_each,
     own_gradients,
     square_loss,
-    steady,
     zeros,
 )
-from conformance.spec.clause import devices
-from conformance.spec.columns import everywhere
-from conformance.spec.family import family, table
+from conformance.sections.idioms.checks import in_a_loop
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS, Place
 from conformance.worker.bodies import Body
 from conformance.worker.protocols import Cluster, Implementation, Mapped
-
-CLAIM = "pmap-silence.training-step"
 
 P = jax.sharding.PartitionSpec
 LABEL = "jit(shard_map)"
@@ -319,57 +307,12 @@ CALLING: Mapping[str, Idiom] = table(
 )
 
 
-@family(
+@in_a_loop().family(
     "idioms.calling.{idiom}",
     idiom=CALLING,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the values equal the NumPy model's.",
-    needs=devices(2),
+    claim="pmap-silence.training-step",
     topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
-    expect=lambda idiom: everywhere(numbers(idiom)),
-)
-@family(
-    "idioms.calling.{idiom}.no-retrace",
-    idiom=CALLING,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=everywhere(steady()),
-)
-@family(
-    "idioms.calling.{idiom}.same-devices",
-    idiom=CALLING,
-    only=lambda idiom: idiom.lies,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=lambda idiom: everywhere(in_place(idiom)),
-)
-@family(
-    "idioms.calling.{idiom}.no-new-collective",
-    idiom=CALLING,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=communicates,
-)
-@family(
-    "idioms.calling.{idiom}.donated",
-    idiom=CALLING,
-    only=lambda idiom: idiom.gives,
-    claim=DONATED_STATE,
-    title="{idiom.text} in a loop: donated arguments are deleted.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=everywhere(gave_up()),
 )
 def call(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """Run a loop around a mapped function that is called in one of these ways."""

@@ -13,33 +13,23 @@ from conformance.sections.idioms import (
     AXIS,
     DESCENT,
     FLOAT_BYTES,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Turn,
     Watch,
     batch,
-    communicates,
     descend,
     descent,
     examples,
     follow,
-    in_place,
     mapped_argument,
-    numbers,
     on_each,
-    steady,
     zeros,
 )
-from conformance.spec.clause import devices
-from conformance.spec.columns import everywhere
-from conformance.spec.family import family, table
+from conformance.sections.idioms.checks import in_a_loop
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation
-
-CLAIM = "pmap-silence.groups-of-devices"
 
 AHEAD = 2  # batches that are on the devices before they are used
 
@@ -224,39 +214,7 @@ DEVICES: Mapping[str, Idiom] = table(
 )
 
 
-@family(
-    "idioms.devices.{idiom}",
-    idiom=DEVICES,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the values equal the NumPy model's.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(numbers(idiom)),
-)
-@family(
-    "idioms.devices.{idiom}.no-retrace",
-    idiom=DEVICES,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    expect=everywhere(steady()),
-)
-@family(
-    "idioms.devices.{idiom}.same-devices",
-    idiom=DEVICES,
-    only=lambda idiom: idiom.order is not None,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(in_place(idiom)),
-)
-@family(
-    "idioms.devices.{idiom}.no-new-collective",
-    idiom=DEVICES,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
-    needs=devices(2),
-    expect=communicates,
-)
+@in_a_loop().family("idioms.devices.{idiom}", idiom=DEVICES, claim="pmap-silence.groups-of-devices")
 def place(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop over maps on groups of devices."""
     follow(impl, cluster, idiom)

@@ -12,36 +12,26 @@ import numpy as np
 from conformance.sections.idioms import (
     BATCH,
     FLOAT_BYTES,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
     RATE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Turn,
     Watch,
     batch,
-    communicates,
     examples,
     follow,
-    in_place,
     mapped_argument,
     mine,
-    numbers,
     on_each,
     own_gradients,
     square_loss,
-    steady,
     zeros,
 )
+from conformance.sections.idioms.checks import in_a_loop
 from conformance.sections.idioms.models import members, moved_on, shared, trained_members
-from conformance.spec.clause import devices
-from conformance.spec.columns import everywhere
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation
-
-CLAIM = "pmap-silence.ensembles"
 
 WEIGHTS = np.array([1, -2, 3], np.float32)
 
@@ -279,40 +269,7 @@ ENSEMBLES: Mapping[str, Idiom] = table(
 )
 
 
-@family(
-    "idioms.ensembles.{idiom}",
-    idiom=ENSEMBLES,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the values equal the NumPy model's.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(numbers(idiom)),
-)
-@family(
-    "idioms.ensembles.{idiom}.no-retrace",
-    idiom=ENSEMBLES,
-    only=lambda idiom: not idiom.compiles,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    expect=everywhere(steady()),
-)
-@family(
-    "idioms.ensembles.{idiom}.same-devices",
-    idiom=ENSEMBLES,
-    only=lambda idiom: idiom.order is not None,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(in_place(idiom)),
-)
-@family(
-    "idioms.ensembles.{idiom}.no-new-collective",
-    idiom=ENSEMBLES,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
-    needs=devices(2),
-    expect=communicates,
-)
+@in_a_loop().family("idioms.ensembles.{idiom}", idiom=ENSEMBLES, claim="pmap-silence.ensembles")
 def spread(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop in which each device has a member."""
     follow(impl, cluster, idiom)

@@ -11,34 +11,24 @@ import numpy as np
 
 from conformance.sections.idioms import (
     BATCH,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Turn,
     Watch,
     batch,
-    communicates,
     examples,
     follow,
-    in_place,
     mapped_argument,
     mine,
-    numbers,
     on_each,
     own_losses,
     square_loss,
-    steady,
 )
+from conformance.sections.idioms.checks import in_a_loop
 from conformance.sections.idioms.models import KERNEL, normal, of_all, padded, reduced
-from conformance.spec.clause import devices
-from conformance.spec.columns import everywhere
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation
-
-CLAIM = "pmap-silence.evaluation"
 
 WEIGHTS = np.array([1, -2, 3], np.float32)
 
@@ -241,39 +231,7 @@ EVALUATION: Mapping[str, Idiom] = table(
 )
 
 
-@family(
-    "idioms.evaluation.{idiom}",
-    idiom=EVALUATION,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the values equal the NumPy model's.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(numbers(idiom)),
-)
-@family(
-    "idioms.evaluation.{idiom}.no-retrace",
-    idiom=EVALUATION,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    expect=everywhere(steady()),
-)
-@family(
-    "idioms.evaluation.{idiom}.same-devices",
-    idiom=EVALUATION,
-    only=lambda idiom: idiom.lies,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(in_place(idiom)),
-)
-@family(
-    "idioms.evaluation.{idiom}.no-new-collective",
-    idiom=EVALUATION,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
-    needs=devices(2),
-    expect=communicates,
-)
+@in_a_loop().family("idioms.evaluation.{idiom}", idiom=EVALUATION, claim="pmap-silence.evaluation")
 def evaluate(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop over batches that trains nothing."""
     follow(impl, cluster, idiom)

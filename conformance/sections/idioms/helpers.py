@@ -18,37 +18,27 @@ from conformance.sections.idioms import (
     DESCENT,
     FLOAT_BYTES,
     IN_ONE_PROCESS,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
     RATE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Turn,
     Watch,
     batch,
-    communicates,
     descend,
     descent,
     examples,
     follow,
-    in_place,
     mapped_argument,
     mine,
-    numbers,
     on_each,
     own_losses,
     square_loss,
-    steady,
 )
+from conformance.sections.idioms.checks import OTHER_TITLES, in_a_loop
 from conformance.sections.idioms.generator import folded, seeded, split, threefry, uniform
-from conformance.spec.clause import devices
-from conformance.spec.columns import everywhere
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation
-
-CLAIM = "pmap-silence.helpers-around-maps"
 
 DRAWS = 3  # of each chain in one step
 ONE = np.uint32(0x3F800000)  # the bits of 1.0
@@ -220,46 +210,12 @@ HELPERS: Mapping[str, Idiom] = table(
 )
 
 
-@family(
+@in_a_loop(titles=OTHER_TITLES).family(
     "idioms.helpers.{idiom}",
     idiom=HELPERS,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the model's numbers.",
-    needs=devices(2),
+    claim="pmap-silence.helpers-around-maps",
     topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
-    expect=lambda idiom: everywhere(numbers(idiom)),
-)
-@family(
-    "idioms.helpers.{idiom}.no-retrace",
-    idiom=HELPERS,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=everywhere(steady()),
-)
-@family(
-    "idioms.helpers.{idiom}.same-devices",
-    idiom=HELPERS,
-    only=lambda idiom: idiom.order is not None,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: results stay on their devices, in order.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=lambda idiom: everywhere(in_place(idiom)),
-)
-@family(
-    "idioms.helpers.{idiom}.no-new-collective",
-    idiom=HELPERS,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates what its collectives need.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=communicates,
 )
 def run(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a map, with helpers of a project's own."""

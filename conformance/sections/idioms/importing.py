@@ -13,7 +13,8 @@ import jax
 
 from conformance.sections.idioms import ENDS_WELL
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Expectation, every, in_steps, noted
+from conformance.spec.expectation import every, in_steps, noted
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.releases import by_release
 from conformance.worker import child

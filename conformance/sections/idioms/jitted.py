@@ -27,15 +27,13 @@ from conformance.sections.idioms import (
     Program,
     Turn,
     Watch,
-    communicates,
     descent,
     examples,
     follow,
     mine,
-    numbers,
     own_gradients,
-    steady,
 )
+from conformance.sections.idioms.checks import communicates, numbers, steady
 from conformance.sections.idioms.models import (
     KEPT,
     KERNEL,
@@ -52,14 +50,12 @@ from conformance.sections.idioms.models import (
     shared,
     trained_members,
 )
-from conformance.spec.clause import devices
+from conformance.spec.clause import check, devices
 from conformance.spec.columns import of_jax
 from conformance.spec.family import family, table
 from conformance.spec.names import NEW_PMAP
 from conformance.spec.topology import ONE_AND_TWO, Place
 from conformance.worker.protocols import Cluster, Implementation
-
-CLAIM = "pmap-silence.jit-with-shardings"
 
 Update = Callable[..., Any]
 
@@ -346,33 +342,26 @@ JITTED: Mapping[str, Idiom] = table(
 @family(
     "idioms.jit.{idiom}",
     idiom=JITTED,
-    claim=CLAIM,
+    claim="pmap-silence.jit-with-shardings",
     title="{idiom.text} in a loop of a plain jit over sharded arrays: the values equal the NumPy "
     "model's.",
     needs=devices(2),
     topologies=ONE_AND_TWO,
     expect=lambda idiom: of_jax(numbers(idiom)),
-)
-@family(
-    "idioms.jit.{idiom}.no-retrace",
-    idiom=JITTED,
-    claim=CLAIM,
-    title="{idiom.text} in a loop of a plain jit: nothing is compiled after the second step.",
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=of_jax(steady()),
-)
-@family(
-    "idioms.jit.{idiom}.no-new-collective",
-    idiom=JITTED,
-    claim=CLAIM,
-    title=(
-        "{idiom.text} in a loop of a plain jit: a step communicates what the mapped "
-        "function's does."
-    ),
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=lambda idiom: of_jax(communicates(idiom)[NEW_PMAP]),
+    also=[
+        check(
+            "no-retrace",
+            title="{idiom.text} in a loop of a plain jit: nothing is compiled after the second "
+            "step.",
+            expect=of_jax(steady()),
+        ),
+        check(
+            "no-new-collective",
+            title="{idiom.text} in a loop of a plain jit: a step communicates what the mapped "
+            "function's does.",
+            expect=lambda idiom: of_jax(communicates(idiom)[NEW_PMAP]),
+        ),
+    ],
 )
 def run(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a plain jit."""

@@ -18,7 +18,8 @@ from conformance.sections.idioms import AXIS, mapped_argument
 from conformance.sections.idioms.sized import ends_and_sum
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import Expectation, in_steps, returns
+from conformance.spec.expectation import in_steps, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.topology import ONE_AND_TWO, Place
 from conformance.worker.bodies import Body

@@ -14,37 +14,25 @@ from conformance.sections.idioms import (
     DESCENT,
     FLOAT_BYTES,
     IN_ONE_PROCESS,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
     RATE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Turn,
     Watch,
     batch,
-    communicates,
     descend,
     descent,
     examples,
     follow,
-    in_place,
-    numbers,
     on_each,
     own_gradients,
     square_loss,
-    steady,
     zeros,
 )
-from conformance.spec.clause import devices
-from conformance.spec.columns import Columns, everywhere
-from conformance.spec.expectation import not_applicable
-from conformance.spec.family import family, table
-from conformance.spec.names import SHARD_MAP
+from conformance.sections.idioms.checks import in_a_loop
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation
-
-CLAIM = "pmap-silence.wrappers-of-libraries"
 
 KEPT = 0.5  # of the momentum
 ONE, TWO, SMALL = 0.5, 0.75, 1.0  # Adam's
@@ -285,54 +273,12 @@ LIBRARIES: Mapping[str, Idiom] = table(
 )
 
 
-def wrapped(idiom: Idiom, columns: Columns) -> Columns:
-    """Return the columns without shard_map, if the wrapper is pmap's own."""
-    if idiom.key != "equinox-filter-pmap":
-        return columns
-    return columns | {SHARD_MAP: not_applicable("filter_pmap wraps jax.pmap")}
-
-
-@family(
+@in_a_loop(not_by_shard_map={"equinox-filter-pmap": "filter_pmap wraps jax.pmap"}).family(
     "idioms.libraries.{idiom}",
     idiom=LIBRARIES,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the values equal the NumPy model's.",
-    needs=devices(2),
+    claim="pmap-silence.wrappers-of-libraries",
     topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
-    expect=lambda idiom: wrapped(idiom, everywhere(numbers(idiom))),
-)
-@family(
-    "idioms.libraries.{idiom}.no-retrace",
-    idiom=LIBRARIES,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    only=lambda idiom: not idiom.compiles,
-    expect=lambda idiom: wrapped(idiom, everywhere(steady())),
-)
-@family(
-    "idioms.libraries.{idiom}.same-devices",
-    idiom=LIBRARIES,
-    only=lambda idiom: idiom.order is not None,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=lambda idiom: wrapped(idiom, everywhere(in_place(idiom))),
-)
-@family(
-    "idioms.libraries.{idiom}.no-new-collective",
-    idiom=LIBRARIES,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=lambda idiom: wrapped(idiom, communicates(idiom)),
 )
 def wrap(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """Run a loop around a mapped function that a library wraps."""

@@ -14,40 +14,30 @@ import numpy as np
 from conformance.sections.idioms import (
     BATCH,
     FLOAT_BYTES,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
     RATE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Program,
     Turn,
     Watch,
     batch,
-    communicates,
     descend,
     examples,
     follow,
-    in_place,
     mapped_argument,
     mine,
-    numbers,
     on_each,
     own_gradients,
     own_losses,
     square_loss,
-    steady,
     zeros,
 )
+from conformance.sections.idioms.checks import in_a_loop
 from conformance.sections.idioms.models import LIMIT, grown
-from conformance.spec.clause import devices
-from conformance.spec.columns import everywhere
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS, Place
 from conformance.worker.bodies import Body
 from conformance.worker.protocols import Cluster, Implementation
-
-CLAIM = "pmap-silence.loops-and-nests"
 
 UNROLL = 2  # steps of training in one call
 
@@ -305,41 +295,7 @@ LOOPS: Mapping[str, Idiom] = table(
 )
 
 
-@family(
-    "idioms.loops.{idiom}",
-    idiom=LOOPS,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the values equal the NumPy model's.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(numbers(idiom)),
-)
-@family(
-    "idioms.loops.{idiom}.no-retrace",
-    idiom=LOOPS,
-    only=lambda idiom: not idiom.refused,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    expect=everywhere(steady()),
-)
-@family(
-    "idioms.loops.{idiom}.same-devices",
-    idiom=LOOPS,
-    only=lambda idiom: idiom.lies,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(in_place(idiom)),
-)
-@family(
-    "idioms.loops.{idiom}.no-new-collective",
-    idiom=LOOPS,
-    only=lambda idiom: not idiom.refused,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
-    needs=devices(2),
-    expect=communicates,
-)
+@in_a_loop().family("idioms.loops.{idiom}", idiom=LOOPS, claim="pmap-silence.loops-and-nests")
 def run(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """Run a loop around a mapped function that contains a loop."""
     follow(impl, cluster, idiom)

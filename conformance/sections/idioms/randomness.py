@@ -13,25 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from conformance.sections.idioms import (
-    DONATED_STATE,
     FLOAT_BYTES,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Turn,
     Watch,
-    communicates,
     follow,
-    gave_up,
-    in_place,
     mapped_argument,
     mine,
-    numbers,
     on_each,
-    steady,
 )
+from conformance.sections.idioms.checks import in_a_loop
 from conformance.sections.idioms.generator import (
     SEED,
     folded,
@@ -39,13 +31,9 @@ from conformance.sections.idioms.generator import (
     split,
     uniform,
 )
-from conformance.spec.clause import devices
-from conformance.spec.columns import everywhere
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation
-
-CLAIM = "pmap-silence.randomness-per-device"
 
 KEPT = 0.75  # of a row, by dropout
 
@@ -207,47 +195,8 @@ RANDOMNESS: Mapping[str, Idiom] = table(
 )
 
 
-@family(
-    "idioms.randomness.{idiom}",
-    idiom=RANDOMNESS,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the values equal the NumPy model's.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(numbers(idiom)),
-)
-@family(
-    "idioms.randomness.{idiom}.no-retrace",
-    idiom=RANDOMNESS,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    expect=everywhere(steady()),
-)
-@family(
-    "idioms.randomness.{idiom}.same-devices",
-    idiom=RANDOMNESS,
-    only=lambda idiom: idiom.lies,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(in_place(idiom)),
-)
-@family(
-    "idioms.randomness.{idiom}.no-new-collective",
-    idiom=RANDOMNESS,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
-    needs=devices(2),
-    expect=communicates,
-)
-@family(
-    "idioms.randomness.{idiom}.donated",
-    idiom=RANDOMNESS,
-    only=lambda idiom: idiom.gives,
-    claim=DONATED_STATE,
-    title="{idiom.text} in a loop: donated arguments are deleted.",
-    needs=devices(2),
-    expect=everywhere(gave_up()),
+@in_a_loop().family(
+    "idioms.randomness.{idiom}", idiom=RANDOMNESS, claim="pmap-silence.randomness-per-device"
 )
 def draw(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop that draws on each device."""

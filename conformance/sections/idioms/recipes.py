@@ -12,43 +12,29 @@ import numpy as np
 from conformance.sections.idioms import (
     AXIS,
     DESCENT,
-    DONATED_STATE,
     FLOAT_BYTES,
     IN_ONE_PROCESS,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
     RATE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Turn,
     Watch,
     batch,
-    communicates,
     copies,
     examples,
     follow,
-    gave_up,
-    in_place,
     mapped_argument,
-    numbers,
     on_each,
     own_gradients,
     own_losses,
     square_loss,
-    steady,
     zeros,
 )
+from conformance.sections.idioms.checks import OTHER_TITLES, in_a_loop
 from conformance.sections.idioms.models import KEPT, KERNEL
-from conformance.spec.clause import devices
-from conformance.spec.columns import Columns, everywhere
-from conformance.spec.expectation import not_applicable
-from conformance.spec.family import family, table
-from conformance.spec.names import SHARD_MAP
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation
-
-CLAIM = "pmap-silence.wrappers-of-libraries"
 
 LEFT_OVER = 3  # rows that the last batch of an evaluation lacks
 BAD_STEP = 2  # in which one device has no finite gradient
@@ -283,64 +269,12 @@ RECIPES: Mapping[str, Idiom] = table(
 )
 
 
-def wrapped(idiom: Idiom, columns: Columns) -> Columns:
-    """What wraps pmap itself is not asked of shard_map."""
-    if idiom.key != VARIANT:
-        return columns
-    return columns | {SHARD_MAP: not_applicable("chex's variant wraps jax.pmap")}
-
-
-@family(
+@in_a_loop(titles=OTHER_TITLES, not_by_shard_map={VARIANT: "chex's variant wraps jax.pmap"}).family(
     "idioms.recipes.{idiom}",
     idiom=RECIPES,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the model's numbers.",
-    needs=devices(2),
+    claim="pmap-silence.wrappers-of-libraries",
     topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
-    expect=lambda idiom: wrapped(idiom, everywhere(numbers(idiom))),
-)
-@family(
-    "idioms.recipes.{idiom}.no-retrace",
-    idiom=RECIPES,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=lambda idiom: wrapped(idiom, everywhere(steady())),
-)
-@family(
-    "idioms.recipes.{idiom}.same-devices",
-    idiom=RECIPES,
-    only=lambda idiom: idiom.order is not None,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: results stay on their devices, in order.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=lambda idiom: wrapped(idiom, everywhere(in_place(idiom))),
-)
-@family(
-    "idioms.recipes.{idiom}.no-new-collective",
-    idiom=RECIPES,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates what its collectives need.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=lambda idiom: wrapped(idiom, communicates(idiom)),
-)
-@family(
-    "idioms.recipes.{idiom}.donated",
-    idiom=RECIPES,
-    only=lambda idiom: idiom.gives,
-    claim=DONATED_STATE,
-    title="{idiom.text} in a loop: each step deletes the state passed to it.",
-    needs=devices(2),
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
-    expect=everywhere(gave_up()),
 )
 def run(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a map, written as the library's users do."""

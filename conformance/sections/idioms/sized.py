@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from conformance.sections.idioms import AXIS, FLOAT_BYTES, IN_ONE_PROCESS, mapped_argument
-from conformance.spec.expectation import Expectation, every, returns, steps
+from conformance.spec.expectation import every, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.peaks import figured, known_within
 from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.worker.bodies import Body

@@ -14,34 +14,24 @@ import numpy as np
 
 from conformance.sections.idioms import (
     DESCENT,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Turn,
     Watch,
     batch,
-    communicates,
     copies,
     descend,
     descent,
     examples,
     follow,
-    in_place,
     mine,
-    numbers,
     on_each,
-    steady,
     zeros,
 )
-from conformance.spec.clause import devices
-from conformance.spec.columns import everywhere
-from conformance.spec.family import family, table
+from conformance.sections.idioms.checks import in_a_loop
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation
-
-CLAIM = "pmap-silence.replicated-state"
 
 
 def trained(place: Place, n: int) -> Any:
@@ -208,39 +198,7 @@ STATE: Mapping[str, Idiom] = table(
 )
 
 
-@family(
-    "idioms.state.{idiom}",
-    idiom=STATE,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the values equal the NumPy model's.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(numbers(idiom)),
-)
-@family(
-    "idioms.state.{idiom}.no-retrace",
-    idiom=STATE,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    expect=everywhere(steady()),
-)
-@family(
-    "idioms.state.{idiom}.same-devices",
-    idiom=STATE,
-    only=lambda idiom: idiom.lies,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
-    needs=devices(2),
-    expect=lambda idiom: everywhere(in_place(idiom)),
-)
-@family(
-    "idioms.state.{idiom}.no-new-collective",
-    idiom=STATE,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
-    needs=devices(2),
-    expect=communicates,
-)
+@in_a_loop().family("idioms.state.{idiom}", idiom=STATE, claim="pmap-silence.replicated-state")
 def keep(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a state that is replicated."""
     follow(impl, cluster, idiom)

@@ -11,40 +11,28 @@ import numpy as np
 
 from conformance.sections.idioms import (
     DESCENT,
-    DONATED_STATE,
     FLOAT_BYTES,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
     RATE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Turn,
     Watch,
     batch,
-    communicates,
     copies,
     descent,
     examples,
     follow,
-    gave_up,
-    in_place,
     mapped_argument,
-    numbers,
     on_each,
     own_gradients,
     square_loss,
-    steady,
     zeros,
 )
+from conformance.sections.idioms.checks import in_a_loop
 from conformance.sections.idioms.models import KEPT, MICRO, MOST
-from conformance.spec.clause import devices
-from conformance.spec.columns import everywhere
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_AND_TWO, Place
 from conformance.worker.protocols import Cluster, Implementation
-
-CLAIM = "pmap-silence.training-step"
 
 
 def averaged_gradients(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -300,51 +288,11 @@ TRAINING: Mapping[str, Idiom] = table(
 )
 
 
-@family(
+@in_a_loop().family(
     "idioms.training.{idiom}",
     idiom=TRAINING,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the values equal the NumPy model's.",
-    needs=devices(2),
+    claim="pmap-silence.training-step",
     topologies=ONE_AND_TWO,
-    expect=lambda idiom: everywhere(numbers(idiom)),
-)
-@family(
-    "idioms.training.{idiom}.no-retrace",
-    idiom=TRAINING,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=everywhere(steady()),
-)
-@family(
-    "idioms.training.{idiom}.same-devices",
-    idiom=TRAINING,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=lambda idiom: everywhere(in_place(idiom)),
-)
-@family(
-    "idioms.training.{idiom}.no-new-collective",
-    idiom=TRAINING,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=communicates,
-)
-@family(
-    "idioms.training.{idiom}.donated",
-    idiom=TRAINING,
-    only=lambda idiom: idiom.gives,
-    claim=DONATED_STATE,
-    title="{idiom.text} in a loop: donated arguments are deleted.",
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=everywhere(gave_up()),
 )
 def train(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A training loop."""

@@ -16,15 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.spec.expectation import (
-    Expectation,
-    along,
-    every,
-    in_steps,
-    noted,
-    returns,
-    sharded,
-)
+from conformance.spec.expectation import along, every, in_steps, noted, returns, sharded
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.names import SHARD_MAP
 from conformance.spec.texts import described

@@ -21,7 +21,7 @@ from conformance.sections.indexing import (
     output,
 )
 from conformance.sections.indexing.forms import FORMS
-from conformance.spec.expectation import Expectation
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import ONE_AND_FOUR, ONE_PROCESS

@@ -20,26 +20,28 @@ from conformance.sections.indexing import (
 )
 from conformance.spec.aspects import COMMITTED as BOUND
 from conformance.spec.aspects import SHARDING_TYPE
-from conformance.spec.clause import clause
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import Expectation, OfEachStep, every, in_steps, returns, sharded
+from conformance.spec.combining import of_result
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import OfEachStep, every, in_steps, returns, sharded
+from conformance.spec.expected import Expectation
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_FOUR, Place
 from conformance.worker.protocols import Cluster, Implementation
 
+DEFAULTS = Defaults(claim="pmap-silence.committed-outputs", topologies=ONE_AND_FOUR)
+
 
 def committed_is(wanted: bool, text: str) -> OfEachStep:
     """Expect every array of a step to be committed, or not."""
 
     def check_step(_: Place, step: Step) -> tuple[bool, str]:
-        if step.raised is not None:
-            return False, str(step)
         seen = [leaf.committed for leaf in step.leaves]
         return bool(seen) and all(one is wanted for one in seen), f"committed: {seen}"
 
-    return OfEachStep(text, check_step, claims=frozenset({BOUND}))
+    return of_result(text, check_step, claims={BOUND})
 
 
 COMMITTED = committed_is(True, "committed to its devices, as legacy's")
@@ -70,33 +72,23 @@ def stays(implementation: str) -> Expectation:
 AS_LEGACY = in_steps(every(returns(rows_and_one), UNCOMMITTED, ONE_DEVICE), "later")
 
 
-@clause(
-    "indexing.committed.output",
-    claim="pmap-silence.committed-outputs",
-    topologies=ONE_AND_FOUR,
-    expect={name: stays(name) for name in IMPLEMENTATIONS},
+@DEFAULTS.clause(
+    "indexing.committed.output", expect={name: stays(name) for name in IMPLEMENTATIONS}
 )
 def committed_output(impl: Implementation, cluster: Cluster) -> None:
     """An output is committed to the mapped function's devices."""
     cluster.step("output", lambda: output(impl, cluster))
 
 
-@clause(
-    "indexing.committed.later",
-    claim="pmap-silence.committed-outputs",
-    topologies=ONE_AND_FOUR,
-    expect=everywhere(AS_LEGACY),
-)
+@DEFAULTS.clause("indexing.committed.later", expect=everywhere(AS_LEGACY))
 def later(impl: Implementation, cluster: Cluster) -> None:
     """`x + 1` of an output is on one device and not committed, as under legacy pmap."""
     x = output(impl, cluster)
     cluster.step("later", lambda: x + 1)
 
 
-@clause(
+@DEFAULTS.clause(
     "indexing.committed.zero",
-    claim="pmap-silence.committed-outputs",
-    topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: accessed(UNCOMMITTED, returns(first_row)),
         NEW_PMAP: accessed(UNCOMMITTED, returns(first_row)),

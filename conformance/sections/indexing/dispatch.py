@@ -15,10 +15,9 @@ import numpy as np
 
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import everywhere, of_new_pmap, of_shard_map, unless_legacy
-from conformance.spec.comparing import in_container
+from conformance.spec.comparing import Model, in_container
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import (
-    Expectation,
-    Model,
     every,
     in_steps,
     not_applicable,
@@ -27,6 +26,7 @@ from conformance.spec.expectation import (
     returns,
     steps,
 )
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described
@@ -42,6 +42,8 @@ WARM_UP = 3  # calls until every cache is filled
 MOST = 60  # functions that are shown by name
 
 ONE = PROGRAMS["one"]
+
+DEFAULTS = Defaults(needs=processes(2), topologies=SEVERAL_PROCESSES)
 
 
 def warmed(cluster: Cluster, name: str, call: Callable[[], Any]) -> Calls | None:
@@ -174,15 +176,13 @@ NOT_IMPLEMENTED = raises(
     left_out="several processes: indexing.under-jit.psum",
     expect=everywhere(SPANS),
 )
-@clause(
+@DEFAULTS.clause(
     "indexing.under-jit.psum",
     claim="pmap-silence.transforms-span-processes",
     title=(
         "A psum of a mapped function under jit spans all processes, as at the top level; "
         "legacy pmap refuses it."
     ),
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=unless_legacy(
         steps(top_level=AT_THE_TOP, under_jit=NOT_IMPLEMENTED, again_under_jit=NOT_IMPLEMENTED),
         SPANS,
@@ -280,23 +280,19 @@ def converting(impl: Implementation, cluster: Cluster, body: Body, **options: An
         cluster.note(CONVERSIONS, both)
 
 
-@clause(
+@DEFAULTS.clause(
     "indexing.round-trip.none",
     claim="migrate-pmap.round-trip-conversion",
     title="A call converts its host-local arrays to global ones and back.",
     fact="indexing.round-trip",
     cause="calls-convert-to-global-and-back",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=_converted(ONE.model),
 )
-@clause(
+@DEFAULTS.clause(
     "indexing.round-trip.fix-shard-map",
     claim="migrate-pmap.fix-round-trip-shard-map",
     title="A shard_map over global arrays converts nothing.",
     fixes="indexing.round-trip.none",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=of_shard_map(
         in_steps(every(NO_ROUND_TRIP, returns(ONE.model)), "call"), "the fix is jax.shard_map"
     ),
@@ -306,15 +302,13 @@ def round_trip(impl: Implementation, cluster: Cluster) -> None:
     converting(impl, cluster, double())
 
 
-@family(
+@DEFAULTS.family(
     "indexing.round-trip.{option}",
     option=OPTIONS,
     claim="migrate-pmap.round-trip-unavoidable",
     title="A call converts its host-local arrays to global ones and back, with {option} too.",
     fact="indexing.round-trip",
     cause="calls-convert-to-global-and-back",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=lambda option: _converted(option.model),
 )
 def round_trip_with(impl: Implementation, cluster: Cluster, option: Option) -> None:

@@ -22,7 +22,7 @@ from conformance.sections.indexing import (
     output,
     replicated,
 )
-from conformance.spec.clause import clause
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import not_applicable, returns, steps
 from conformance.spec.family import family
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
@@ -38,8 +38,10 @@ OF_PMAP_SHARDING = not_applicable("the statement is about arrays with a PmapShar
 
 LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
 
+DEFAULTS = Defaults(fact="indexing.leading.cost", cause="index-replicates-the-row")
 
-@family(
+
+@DEFAULTS.family(
     "indexing.integer.{form}",
     form=INTEGERS,
     claim="migrate-pmap.int-index-communicates",
@@ -48,7 +50,6 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
         "communicate."
     ),
     fact="indexing.integer",
-    cause="index-replicates-the-row",
     topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: lambda form: accessed(NO_COLLECTIVE, form.right(LEGACY_PMAP)),
@@ -56,13 +57,12 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
         SHARD_MAP: lambda form: accessed(COMMUNICATES, form.right(SHARD_MAP)),
     },
 )
-@family(
+@DEFAULTS.family(
     "indexing.replicated.{form}",
     form=INTEGERS,
     claim="migrate-pmap.new-index-fully-replicated",
     title=f"{{form.text}}: {REPLICATES}.",
     fact="indexing.leading.result",
-    cause="index-replicates-the-row",
     topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
@@ -70,13 +70,11 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
         SHARD_MAP: lambda form: accessed(replicated(SHARD_MAP), form.right(SHARD_MAP)),
     },
 )
-@family(
+@DEFAULTS.family(
     "indexing.whole.{form}",
     form=INTEGERS,
     claim=WHOLE,
     title=f"{{form.text}}: {MOVES_WHOLE.text}.",
-    fact="indexing.leading.cost",
-    cause="index-replicates-the-row",
     topologies=ONE_PROCESS,
     left_out=OF_ALL,
     expect={
@@ -85,13 +83,11 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
         SHARD_MAP: lambda form: accessed(MOVES_WHOLE, form.right(SHARD_MAP)),
     },
 )
-@family(
+@DEFAULTS.family(
     "indexing.whole-of-all-processes.{form}",
     form={key: INTEGERS[key] for key in ("zero", "last", "jit-zero", "jit-traced")},
     claim="migrate-pmap.multi-host-index-gathers",
     title=f"{{form.text}}: {MOVES_WHOLE.text}.",
-    fact="indexing.leading.cost",
-    cause="index-replicates-the-row",
     topologies=SEVERAL_PROCESSES,
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
@@ -122,11 +118,9 @@ def first_elements(place: Place) -> Any:
     return place.all_rows(LARGE)[0, :SHOWN] * 2
 
 
-@clause(
+@DEFAULTS.clause(
     "indexing.whole.large",
     claim=WHOLE,
-    fact="indexing.leading.cost",
-    cause="index-replicates-the-row",
     left_out=OF_ALL,
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,

@@ -33,10 +33,10 @@ from conformance.sections.indexing import (
 )
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import everywhere, unless_legacy
+from conformance.spec.comparing import Model
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import (
     TWICE,
-    Expectation,
-    Model,
     every,
     in_steps,
     not_applicable,
@@ -46,6 +46,7 @@ from conformance.spec.expectation import (
     sharded,
     steps,
 )
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described
@@ -59,6 +60,8 @@ INDEX = "indexing.integer.zero"
 
 LOCAL = Form("local", "`x.addressable_shards[0].data.squeeze(0)`", lambda x: shard_of(x).squeeze(0))
 FETCHED = Form("fetched", "`np.asarray(x)`", np.asarray)
+
+DEFAULTS = Defaults(topologies=ONE_AND_FOUR, fixes=INDEX)
 
 
 def shard_of(x: Any) -> Any:
@@ -127,11 +130,9 @@ def twice(impl: Implementation, cluster: Cluster, out_axes: OutAxes) -> None:
 # --- C3: option 1 --------------------------------------------------------------------------------
 
 
-@clause(
+@DEFAULTS.clause(
     "indexing.out-axes-none.sharding",
     claim="migrate-pmap.out-axes-none",
-    fixes=INDEX,
-    topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: OF_NEW,
         NEW_PMAP: in_steps(every(replicated(NEW_PMAP), returns(double_summed)), *TWICE),
@@ -154,14 +155,12 @@ READINGS: Mapping[str, Form] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "indexing.out-axes-none.{reading}",
     reading=READINGS,
     claim="migrate-pmap.out-axes-none-cheap",
     title="{reading.text} of an output of out_axes=None does not communicate between devices.",
     fact="indexing.out-axes-none.cost",
-    fixes=INDEX,
-    topologies=ONE_AND_FOUR,
     expect=lambda reading: everywhere(
         accessed(
             NO_COLLECTIVE,
@@ -187,11 +186,9 @@ def added(place: Place) -> Any:
     return place.rows(*ROW) + 1
 
 
-@clause(
+@DEFAULTS.clause(
     "indexing.device-put.empty-spec",
     claim="migrate-pmap.device-put-empty-spec",
-    fixes=INDEX,
-    topologies=ONE_AND_FOUR,
     expect=everywhere(
         every(
             steps(put=returns(ones), map=returns(added)),
@@ -216,11 +213,9 @@ def one_row(place: Place) -> Any:
     return place.rows(*ROW)[:1] * 2
 
 
-@clause(
+@DEFAULTS.clause(
     "indexing.addressable-shard.shapes",
     claim="migrate-pmap.addressable-shard-shapes",
-    fixes=INDEX,
-    topologies=ONE_AND_FOUR,
     expect=everywhere(steps(shard=returns(one_row), row=returns(first_row))),
 )
 def shard_shapes(impl: Implementation, cluster: Cluster) -> None:
@@ -230,11 +225,9 @@ def shard_shapes(impl: Implementation, cluster: Cluster) -> None:
         cluster.step("row", lambda: shard.squeeze(0))
 
 
-@clause(
+@DEFAULTS.clause(
     "indexing.addressable-shard.cost",
     claim="migrate-pmap.addressable-shard-no-communication",
-    fixes=INDEX,
-    topologies=ONE_AND_FOUR,
     expect=everywhere(accessed(STAYS, returns(first_row))),
 )
 def shard_cost(impl: Implementation, cluster: Cluster) -> None:
@@ -253,11 +246,9 @@ GATHERS = moves(
 )
 
 
-@clause(
+@DEFAULTS.clause(
     "indexing.remedies.no-gather",
     claim="migrate-pmap.options-remove-gather",
-    fixes=INDEX,
-    topologies=ONE_AND_FOUR,
     expect=unless_legacy(
         OF_NEW,
         every(

@@ -29,7 +29,8 @@ from conformance.sections.indexing import (
     rows_of,
 )
 from conformance.spec.clause import clause, devices
-from conformance.spec.expectation import Expectation, not_applicable, returns, steps
+from conformance.spec.expectation import not_applicable, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described

@@ -15,7 +15,9 @@ import jax
 from conformance.spec.arrays import returns_array
 from conformance.spec.codes import Problem, Values, mistaken
 from conformance.spec.columns import Columns
-from conformance.spec.expectation import Expectation, Model, OfEachStep, raises
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import OfEachStep, raises
+from conformance.spec.expected import Expectation
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step
 from conformance.spec.texts import described
@@ -63,10 +65,7 @@ def refuses(
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
-            said = raises(error, message(place), phase=phase)
-            return (
-                said.check_step(place, step) if isinstance(said, OfEachStep) else (False, str(step))
-            )
+            return raises(error, message(place), phase=phase).check_step(place, step)
         as_taken = returns_array(taken.held, taken.shape).check_step(place, step)[0]
         if as_taken:
             return False, mistaken(taken.text, str(step))

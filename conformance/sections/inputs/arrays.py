@@ -12,7 +12,8 @@ from conformance.sections.inputs import DOUBLED, SIZE, rows_here, sharding_of, u
 from conformance.spec.arrays import dealt_out
 from conformance.spec.clause import clause, devices, processes
 from conformance.spec.columns import everywhere, unless_legacy
-from conformance.spec.expectation import Expectation, every, noted, returns, sharded, steps
+from conformance.spec.expectation import every, noted, returns, sharded, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.texts import described
 from conformance.spec.topology import APART, ONE_AND_TWO, ONE_PROCESS, SEVERAL_PROCESSES, Place
 from conformance.worker.bodies import double

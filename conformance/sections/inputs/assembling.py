@@ -33,7 +33,8 @@ from conformance.sections.inputs import (
 from conformance.spec.arrays import returns_array
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import Columns, of_shard_map
-from conformance.spec.expectation import Expectation, returns, steps
+from conformance.spec.expectation import returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place

@@ -30,7 +30,9 @@ from conformance.sections.inputs import (
 from conformance.spec.arrays import returns_array
 from conformance.spec.clause import processes
 from conformance.spec.columns import of_shard_map
-from conformance.spec.expectation import Expectation, Model, steps
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place

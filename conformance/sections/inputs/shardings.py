@@ -18,7 +18,10 @@ import numpy as np
 from conformance.sections.inputs import own, sharding_of, unless_shard_map
 from conformance.spec.arrays import returns_array
 from conformance.spec.columns import Columns, of_shard_map
-from conformance.spec.expectation import Expectation, Model, every, raises, returns, sharded
+from conformance.spec.comparing import Model
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import every, raises, returns, sharded
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
@@ -267,8 +270,12 @@ def call(
 
 # --- Inputs that pmap shards implicitly -----------------------------------------------------------
 
-BY_ITSELF = "migrate-pmap.pmap-reshards-inputs"
 NEVER_PLACED = "inputs.implicit"  # the fact that such an argument is placed, however it is mapped
+
+DEFAULTS = Defaults(
+    claim="migrate-pmap.pmap-reshards-inputs", topologies=ONE_AND_TWO, fact=NEVER_PLACED
+)
+
 COLUMNS = 3
 
 
@@ -297,13 +304,10 @@ def tripled(place: Place) -> Any:
     return place.rows(COLUMNS) * 3
 
 
-@family(
+@DEFAULTS.family(
     "inputs.implicit.{kind}.in-axes-0",
     kind=KINDS,
-    claim=BY_ITSELF,
     title="The input is {kind.text}, mapped over its first axis",
-    fact=NEVER_PLACED,
-    topologies=ONE_AND_TWO,
     expect=implicit(tripled),
 )
 def mapped_first(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
@@ -312,13 +316,10 @@ def mapped_first(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     cluster.twice(impl.map(lambda x: x * 3), rows)
 
 
-@family(
+@DEFAULTS.family(
     "inputs.implicit.{kind}.in-axes-1",
     kind=KINDS,
-    claim=BY_ITSELF,
     title="The input is {kind.text}, mapped over its second axis",
-    fact=NEVER_PLACED,
-    topologies=ONE_AND_TWO,
     expect=implicit(tripled),
 )
 def mapped_last(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
@@ -332,13 +333,10 @@ def first_added(place: Place) -> Any:
     return place.rows(COLUMNS) + addend(COLUMNS)
 
 
-@family(
+@DEFAULTS.family(
     "inputs.implicit.{kind}.in-axes-none",
     kind=KINDS,
-    claim=BY_ITSELF,
     title="The input is {kind.text}, not mapped over",
-    fact=NEVER_PLACED,
-    topologies=ONE_AND_TWO,
     expect=implicit(first_added),
 )
 def unmapped(impl: Implementation, cluster: Cluster, kind: Kind) -> None:

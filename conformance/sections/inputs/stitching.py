@@ -25,7 +25,8 @@ from conformance.spec.arrays import returns_array
 from conformance.spec.clause import clause
 from conformance.spec.codes import Problem, mistaken
 from conformance.spec.columns import of_jax, of_shard_map
-from conformance.spec.expectation import Model, OfEachStep, every, noted, returns, steps
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import OfEachStep, every, noted, returns, steps
 from conformance.spec.family import family, table
 from conformance.spec.observation import Step
 from conformance.spec.texts import described

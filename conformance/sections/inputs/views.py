@@ -24,6 +24,7 @@ from conformance.sections.inputs import (
 from conformance.spec.arrays import returns_array
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import of_pmaps, of_shard_map
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import every, noted, returns, steps
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
@@ -106,6 +107,13 @@ def load_and_map(impl: Implementation, cluster: Cluster) -> None:
 
 OWN_ROWS = "inputs.views.local"  # the fact that a process's part is not the full array
 
+DEFAULTS = Defaults(
+    claim="migrate-pmap.shard-map-global-view",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    fact=OWN_ROWS,
+)
+
 
 def not_shared_evenly(place: Place) -> str:
     """The message about an array with fewer rows than the mesh has devices."""
@@ -123,27 +131,13 @@ REFUSED = refuses(
 OWN = returns_array(DOUBLED, own(SIZE))
 
 
-@clause(
-    "inputs.views.local-rows",
-    claim="migrate-pmap.shard-map-global-view",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    fact=OWN_ROWS,
-    expect=unless_shard_map(OWN, REFUSED),
-)
+@DEFAULTS.clause("inputs.views.local-rows", expect=unless_shard_map(OWN, REFUSED))
 def local_rows(impl: Implementation, cluster: Cluster) -> None:
     """Each process passes its own rows, as many as it has devices, as a NumPy array."""
     cluster.twice(impl.map(double()), cluster.rows(SIZE))
 
 
-@clause(
-    "inputs.views.local-array",
-    claim="migrate-pmap.shard-map-global-view",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    fact=OWN_ROWS,
-    expect=unless_shard_map(OWN, REFUSED),
-)
+@DEFAULTS.clause("inputs.views.local-array", expect=unless_shard_map(OWN, REFUSED))
 def local_array(impl: Implementation, cluster: Cluster) -> None:
     """Each process passes its own rows, sharded over its own devices."""
     sharding = sharding_of(impl.mesh("i", cluster.local_devices), "i")

@@ -14,7 +14,8 @@ import numpy as np
 
 from conformance.spec.aspects import RESULT, figure
 from conformance.spec.codes import Code
-from conformance.spec.expectation import Expectation, Finding, OfEachStep, raises
+from conformance.spec.combining import by_process
+from conformance.spec.expectation import Finding, OfEachStep, raises
 from conformance.spec.observation import Observation, Step
 from conformance.spec.topology import Place, Topology
 from conformance.worker.protocols import Cluster
@@ -87,28 +88,10 @@ def in_second_half(place: Place) -> bool:
     return 2 * place.process >= place.topology.processes
 
 
-def by_half(first: Expectation, second: Expectation) -> OfEachStep:
+def by_half(first: OfEachStep, second: OfEachStep) -> OfEachStep:
     """One thing of the first half of the processes, another of the second."""
-    assert isinstance(first, OfEachStep)
-    assert isinstance(second, OfEachStep)
-    one, other = first, second
-
-    def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        return (other if in_second_half(place) else one).check_step(place, step)
-
-    text = f"the first half of the processes {one.text}; the second half {other.text}"
-    return OfEachStep(text, check_step, claims=one.claims | other.claims)
-
-
-def either(*parts: Any) -> OfEachStep:
-    """One of several, in each step."""
-
-    def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        seen: list[tuple[bool, str]] = [part.check_step(place, step) for part in parts]
-        return next((one for one in seen if one[0]), seen[0])
-
-    text = ", or ".join(part.text for part in parts)
-    return OfEachStep(text, check_step, claims=frozenset().union(*(part.claims for part in parts)))
+    text = f"the first half of the processes {first.text}; the second half {second.text}"
+    return by_process(in_second_half, second, first, text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from conformance.sections.multi_controller.fates import (
     run,
 )
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Expectation, every
+from conformance.spec.expectation import every
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.worker.protocols import Cluster, Implementation
 

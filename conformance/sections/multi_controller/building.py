@@ -45,10 +45,7 @@ def own_copies_doubled(place: Place) -> Any:
 
 def refused(error: str, pattern: str, taken: Any) -> OfEachStep:
     """An error in all processes; what was `taken` instead is said by name."""
-    wanted = raises(error, pattern)
-    instead = returns(taken)
-    assert isinstance(wanted, OfEachStep)
-    assert isinstance(instead, OfEachStep)
+    wanted, instead = raises(error, pattern), returns(taken)
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is None and instead.check_step(place, step)[0]:

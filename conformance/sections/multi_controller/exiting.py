@@ -20,7 +20,8 @@ from conformance.sections.multi_controller.fates import (
     terminated,
 )
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Expectation, every
+from conformance.spec.expectation import every
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.releases import by_release
 from conformance.worker.protocols import Cluster, Implementation

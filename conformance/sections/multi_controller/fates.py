@@ -12,7 +12,8 @@ import re
 from conformance.sections.multi_controller import TEXT
 from conformance.sections.multi_controller.plain_jobs import run_text
 from conformance.spec.aspects import figure
-from conformance.spec.expectation import Expectation, OfEachStep, noted
+from conformance.spec.expectation import OfEachStep, in_steps, noted
+from conformance.spec.expected import Expectation
 from conformance.spec.observation import Step
 from conformance.spec.topology import Place, Topology
 from conformance.worker.jobs import Ended
@@ -176,5 +177,4 @@ def by_heartbeat(process: int) -> Expectation:
 
 def _learns(process: int, how: str, said: str) -> Expectation:
     part = noted(LEARNED, f"process {process} {said}", lambda _, seen: seen == how)
-    assert isinstance(part, OfEachStep)
-    return OfEachStep(part.text, part.check_step, (f"process {process}",), claims=part.claims)
+    return in_steps(part, f"process {process}")

@@ -26,12 +26,18 @@ from conformance.spec.arrays import returns_host
 from conformance.spec.aspects import EXCEPTION, RESULT
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Model, OfEachStep, raises, returns, steps, twice
+from conformance.spec.comparing import Model
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import OfEachStep, raises, returns, steps, twice
 from conformance.spec.family import family, table
 from conformance.spec.observation import Step
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
 from conformance.worker.protocols import Cluster, Implementation
+
+DEFAULTS = Defaults(
+    claim="multi-process.local-data-needed", needs=processes(2), topologies=SEVERAL_PROCESSES
+)
 
 
 def over_all(cluster: Cluster) -> Any:
@@ -91,17 +97,12 @@ HERE = returns(lambda place: np.float32(NUMBER), text="the number")
 
 def _where_it_is(place: Place, step: Step) -> tuple[bool, str]:
     is_last = place.process == place.topology.processes - 1
-    assert isinstance(HERE, OfEachStep)
-    assert isinstance(NOT_HERE, OfEachStep)
     return (HERE if is_last else NOT_HERE).check_step(place, step)
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.fetch.float-elsewhere",
-    claim="multi-process.local-data-needed",
     fact="multi_controller.fetch.number",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=of_jax(
         twice(
             OfEachStep(
@@ -118,11 +119,8 @@ def float_elsewhere(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(lambda: np.float32(float(number)))
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.fetch.closed-over",
-    claim="multi-process.local-data-needed",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=of_jax(twice(raises(RuntimeError, r"^Closing over jax\.Array that spans non-addr"))),
 )
 def closed_over(impl: Implementation, cluster: Cluster) -> None:
@@ -139,13 +137,7 @@ def added(place: Place) -> Any:
     return place.rows(WIDTH) + 1
 
 
-@clause(
-    "multi_controller.fetch.added",
-    claim="multi-process.local-data-needed",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    expect=of_jax(twice(returns(added))),
-)
+@DEFAULTS.clause("multi_controller.fetch.added", expect=of_jax(twice(returns(added))))
 def eagerly_added(impl: Implementation, cluster: Cluster) -> None:
     """`x + 1` of an array that spans several processes, without jit."""
     array = over_all(cluster)
@@ -157,13 +149,7 @@ def every_row(place: Place) -> Any:
     return place.all_rows(WIDTH)
 
 
-@clause(
-    "multi_controller.fetch.held-whole",
-    claim="multi-process.local-data-needed",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    expect=of_jax(twice(returns_host(every_row))),
-)
+@DEFAULTS.clause("multi_controller.fetch.held-whole", expect=of_jax(twice(returns_host(every_row))))
 def held_whole(impl: Implementation, cluster: Cluster) -> None:
     """`np.asarray(x)` of an array of which each process's devices together hold all rows."""
     places = np.array(jax.devices()).reshape(jax.process_count(), -1)
@@ -174,11 +160,9 @@ def held_whole(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(lambda: np.asarray(array))
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.fetch.put-under-guard",
     claim="multi-process.device-put-full-array",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=of_jax(twice(returns(every_row))),
 )
 def put_under_guard(impl: Implementation, cluster: Cluster) -> None:
@@ -196,12 +180,10 @@ def put_under_guard(impl: Implementation, cluster: Cluster) -> None:
 # --- Gathered by all processes --------------------------------------------------------------------
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.fetch.replicate-then-print",
     claim="multi-process.fix-replicate-then-print",
     fixes="multi_controller.fetch.print",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=of_jax(
         twice(
             notes_text(
@@ -365,11 +347,9 @@ def under_jit(impl: Implementation, cluster: Cluster, look: Look) -> None:
     cluster.twice(function, array)
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.shards.alone",
     claim="multi-process.addressable-shards-in-some-processes",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
     expect=of_jax(
         steps(
             alone=returns(

@@ -21,10 +21,11 @@ from conformance.sections.multi_controller.fates import (
     prints_lines,
     run,
 )
-from conformance.spec.clause import clause
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Expectation, every
-from conformance.spec.family import family, table
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import every
+from conformance.spec.expected import Expectation
+from conformance.spec.family import table
 from conformance.spec.topology import Topology
 from conformance.worker.protocols import Cluster, Implementation
 
@@ -35,13 +36,13 @@ TOUCHED = (
     "jax.device_put, and others."
 )
 
+DEFAULTS = Defaults(left_out=OF_A_JOB, deadline_s=DEADLINE_S)
 
-@clause(
+
+@DEFAULTS.clause(
     "multi_controller.initialize.one-process",
     claim="multi-process.initialize-one-process-harmless",
-    left_out=OF_A_JOB,
     expect=of_jax(prints_lines(0, "sum 3.0", "devices 2 2", "processes 1", "rows [1. 2.]")),
-    deadline_s=DEADLINE_S,
 )
 def one_process(impl: Implementation, cluster: Cluster) -> None:
     """A single process calls initialize, and works as it would without it."""
@@ -95,22 +96,20 @@ print("devices", jax.device_count())
     run(cluster, BEGIN + program, job)
 
 
-@family(
+@DEFAULTS.family(
     "multi_controller.initialize.after-{before}",
     before=DEVICES,
     claim="multi-process.initialize-after-devices",
     fact="multi_controller.initialize.after-devices",
     title="`jax.distributed.initialize` raises after `{before.code}`.",
-    left_out=OF_A_JOB,
     expect=of_jax(prints_lines(0, f"initialized {TOUCHED}", "devices 2")),
-    deadline_s=DEADLINE_S,
 )
 def after_devices(impl: Implementation, cluster: Cluster, before: Before) -> None:
     """A device is touched before initialize is called."""
     initialized_after(cluster, before, ALONE)
 
 
-@family(
+@DEFAULTS.family(
     "multi_controller.initialize.after-{before}",
     before=OTHERS,
     claim="multi-process.initialize-after-config",
@@ -118,11 +117,9 @@ def after_devices(impl: Implementation, cluster: Cluster, before: Before) -> Non
     title=(
         "`jax.distributed.initialize` works after `{before.code}`: each process sees both devices."
     ),
-    left_out=OF_A_JOB,
     expect=of_jax(
         every(*(prints_lines(number, "initialized None", "devices 2") for number in range(2)))
     ),
-    deadline_s=DEADLINE_S,
 )
 def after_others(impl: Implementation, cluster: Cluster, before: Before) -> None:
     """Run code that uses no device, then call initialize."""
@@ -199,14 +196,12 @@ print("devices", jax.device_count())
 )
 
 
-@family(
+@DEFAULTS.family(
     "multi_controller.initialize.{called}",
     called=CALLED,
     claim="multi-process.initialize-on-all-processes",
     title="{called.title}",
-    left_out=OF_A_JOB,
     expect=lambda called: of_jax(called.expected),
-    deadline_s=DEADLINE_S,
 )
 def called(impl: Implementation, cluster: Cluster, called: Called) -> None:
     """Processes call initialize more than once, late, or beyond their count."""
@@ -216,12 +211,10 @@ def called(impl: Implementation, cluster: Cluster, called: Called) -> None:
 REFUSED = r"exit 0 \| initialized \w+Error .*"
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.initialize.counts-differ",
     claim="pmap-silence.initialize-wrong-numbers",
-    left_out=OF_A_JOB,
     expect=of_jax(every(*(ends(n, REFUSED, "is told that the counts differ") for n in range(2)))),
-    deadline_s=DEADLINE_S,
 )
 def counts_differ(impl: Implementation, cluster: Cluster) -> None:
     """Process 0 passes num_processes=2, process 1 passes 3."""
@@ -235,10 +228,9 @@ attempt("devices", jax.device_count)
     )
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.initialize.number-taken",
     claim="pmap-silence.initialize-wrong-numbers",
-    left_out=OF_A_JOB,
     expect=of_jax(
         every(
             prints_lines(0, "initialized None", "devices 2", "done"),
@@ -246,7 +238,6 @@ attempt("devices", jax.device_count)
             ends(2, REFUSED, "is told that its number is taken"),
         )
     ),
-    deadline_s=DEADLINE_S,
 )
 def number_taken(impl: Implementation, cluster: Cluster) -> None:
     """A third process starts later with the process_id of the second."""
@@ -283,13 +274,12 @@ class Missing:
 MISSING: Mapping[str, Missing] = table(Missing("other", 1), Missing("first", 0))
 
 
-@family(
+@DEFAULTS.family(
     "multi_controller.initialize.{missing}-process-missing",
     missing=MISSING,
     claim="pmap-silence.initialize-missing-process",
     fact="multi_controller.initialize.process-missing",
     title="Process {missing.absent} never calls initialize: the other one gets an error.",
-    left_out=OF_A_JOB,
     expect=lambda missing: of_jax(
         every(
             prints_lines(missing.absent),
@@ -300,7 +290,6 @@ MISSING: Mapping[str, Missing] = table(Missing("other", 1), Missing("first", 0))
             ),
         )
     ),
-    deadline_s=DEADLINE_S,
 )
 def missing(impl: Implementation, cluster: Cluster, missing: Missing) -> None:
     """A process of the job never calls initialize."""

@@ -22,10 +22,10 @@ from conformance.sections.multi_controller.plain_jobs import (
     one_job,
     run_text,
 )
-from conformance.spec.clause import clause
 from conformance.spec.columns import of_jax
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import in_steps, raises
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS
 from conformance.worker.launchers import OPEN_MPI, SLURM, Launcher, launched
 from conformance.worker.protocols import Cluster, Implementation
@@ -39,8 +39,10 @@ LAUNCHERS: Mapping[str, Launcher] = table(OPEN_MPI, SLURM)
 SIZES: Mapping[str, int] = {"two": 2, "four": 4}
 CLAIMS = {"open-mpi": "multi-process.launch-then-initialize", "slurm": "multi-process.launch-slurm"}
 
+DEFAULTS = Defaults(topologies=ONE_PROCESS, deadline_s=DEADLINE_S)
 
-@family(
+
+@DEFAULTS.family(
     "multi_controller.launch.{launcher}.{size}",
     launcher=LAUNCHERS,
     size=SIZES,
@@ -49,9 +51,7 @@ CLAIMS = {"open-mpi": "multi-process.launch-then-initialize", "slurm": "multi-pr
         f"{size} processes started by {launcher.text} are one job: initialize() has no arguments."
     ),
     fact="multi_controller.launch.{launcher}",
-    topologies=ONE_PROCESS,
     left_out=ONE_MACHINE,
-    deadline_s=DEADLINE_S,
     expect=lambda size: of_jax(one_job(size)),
 )
 def launch(impl: Implementation, cluster: Cluster, launcher: Launcher, size: int) -> None:
@@ -61,15 +61,13 @@ def launch(impl: Implementation, cluster: Cluster, launcher: Launcher, size: int
     )
 
 
-@family(
+@DEFAULTS.family(
     "multi_controller.launch.{launcher}.not-initialized",
     launcher=LAUNCHERS,
     claim="multi-process.launch-then-initialize",
     title="Two processes started by {launcher.text} that do not call initialize do not form a job.",
     fact="multi_controller.launch.not-initialized",
-    topologies=ONE_PROCESS,
     left_out=ONE_MACHINE,
-    deadline_s=DEADLINE_S,
     expect=of_jax(apart(2)),
 )
 def not_initialized(impl: Implementation, cluster: Cluster, launcher: Launcher) -> None:
@@ -79,11 +77,9 @@ def not_initialized(impl: Implementation, cluster: Cluster, launcher: Launcher) 
     )
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.launch.by-hand.once",
     claim="multi-process.launch-is-manual",
-    topologies=ONE_PROCESS,
-    deadline_s=DEADLINE_S,
     expect=of_jax(apart(1)),
 )
 def once(impl: Implementation, cluster: Cluster) -> None:
@@ -91,11 +87,9 @@ def once(impl: Implementation, cluster: Cluster) -> None:
     cluster.step(JOB, lambda: answers(run_text(NOT_INITIALIZED, ONE)))
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.launch.by-hand.without-arguments",
     claim="multi-process.launch-is-manual",
-    topologies=ONE_PROCESS,
-    deadline_s=DEADLINE_S,
     expect=of_jax(
         in_steps(
             raises(

@@ -19,10 +19,11 @@ from conformance.sections.multi_controller.fates import (
     run,
     terminated,
 )
-from conformance.spec.clause import clause
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Expectation, every
-from conformance.spec.family import family, table
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import every
+from conformance.spec.expected import Expectation
+from conformance.spec.family import table
 from conformance.worker.protocols import Cluster, Implementation
 
 CLOSED = (
@@ -30,6 +31,8 @@ CLOSED = (
 )
 # Whether the collective's error comes before the end is a race.
 CLOSED_OR_ENDED = rf"sum 3\.0( \| in it {CLOSED})?( \| later {CLOSED})?"
+
+DEFAULTS = Defaults(claim="pmap-silence.sigterm", left_out=OF_A_JOB, deadline_s=DEADLINE_S)
 
 
 # --- A process that goes --------------------------------------------------------------------------
@@ -266,14 +269,12 @@ GOING: Mapping[str, Going] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "multi_controller.leaving.{going}",
     going=GOING,
     claim="pmap-silence.process-that-goes",
     title="{going.title}",
-    left_out=OF_A_JOB,
     expect=lambda going: of_jax(going.expected),
-    deadline_s=DEADLINE_S,
 )
 def leaving(impl: Implementation, cluster: Cluster, going: Going) -> None:
     """A process of a job goes, and the others are left."""
@@ -289,24 +290,18 @@ print("done", flush=True)
 """
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.leaving.sigterm",
-    claim="pmap-silence.sigterm",
-    left_out=OF_A_JOB,
     expect=of_jax(ends(0, r"SIGTERM \| sum 3.0", "is ended by SIGTERM, as without JAX")),
-    deadline_s=DEADLINE_S,
 )
 def sigterm(impl: Implementation, cluster: Cluster) -> None:
     """SIGTERM ends a process that has called initialize."""
     run(cluster, BEGIN + COMPUTE + TERMINATE, ALONE)
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.leaving.sigterm-without-preemption",
-    claim="pmap-silence.sigterm",
-    left_out=OF_A_JOB,
     expect=of_jax(ends(0, r"SIGTERM \| sum 3.0", "is ended by SIGTERM, as without JAX")),
-    deadline_s=DEADLINE_S,
 )
 def sigterm_without_preemption(impl: Implementation, cluster: Cluster) -> None:
     """With jax_enable_preemption_service=False SIGTERM ends a process that has initialized."""

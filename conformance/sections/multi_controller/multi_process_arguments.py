@@ -18,7 +18,8 @@ from jax.sharding import PartitionSpec as P
 from conformance.sections.multi_controller.maps import OWN
 from conformance.spec.clause import processes
 from conformance.spec.columns import Columns, of_pmaps
-from conformance.spec.expectation import Expectation, raises, returns, twice
+from conformance.spec.expectation import raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described

@@ -15,21 +15,14 @@ import jax
 import numpy as np
 
 from conformance.sections.multi_controller.maps import OWN, Rows
-from conformance.spec.clause import clause, processes
+from conformance.spec.clause import processes
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import (
-    TWICE,
-    Expectation,
-    OfEachStep,
-    every,
-    in_steps,
-    noted,
-    raises,
-    returns,
-)
-from conformance.spec.family import family, table
+from conformance.spec.combining import by_process, then
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import TWICE, OfEachStep, every, in_steps, noted, raises, returns
+from conformance.spec.expected import Expectation
+from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.spec.observation import Step
 from conformance.spec.texts import described
 from conformance.spec.topology import SEVERAL_PROCESSES, Place
 from conformance.worker.bodies import double, doubled, psum
@@ -40,6 +33,13 @@ WIDTH = 2
 HANG_S = 20.0
 LIES_ON = "devices of the rows"
 CONTROL = "control"  # over all devices, so that every process proves which implementation ran
+
+DEFAULTS = Defaults(
+    claim="pmap-silence.devices-subset",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=HANG_S,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def numbered_as_jax(chosen: Devices) -> Callable[[Place], Any]:
     return model
 
 
-def places(chosen: Devices) -> Expectation:
+def places(chosen: Devices) -> OfEachStep:
     """Expect each row on its device of the list."""
     return noted(
         LIES_ON,
@@ -197,14 +197,11 @@ def sum_and_number() -> Callable[[Any], Any]:
     return lambda x: [x + jax.lax.psum(x, "i"), jax.lax.axis_index("i")]
 
 
-@family(
+@DEFAULTS.family(
     "multi_controller.multi-process-devices.{chosen}",
     chosen=DEVICES,
     claim="{chosen.claim}",
     title="`devices=` with {chosen.text}, in several processes.",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    deadline_s=HANG_S,
     expect=lambda chosen: everywhere(right(chosen)),
 )
 def over(impl: Implementation, cluster: Cluster, chosen: Devices) -> None:
@@ -234,14 +231,7 @@ def call(cluster: Cluster, function: Callable[[Any], Any], rows: Any) -> None:
 # --- A list in which some processes have no device ------------------------------------------------
 
 
-@clause(
-    "multi_controller.multi-process-devices.half",
-    claim="pmap-silence.devices-subset",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    deadline_s=HANG_S,
-    expect=everywhere(right(HALF)),
-)
+@DEFAULTS.clause("multi_controller.multi-process-devices.half", expect=everywhere(right(HALF)))
 def half(impl: Implementation, cluster: Cluster) -> None:
     """`devices=` with the devices of half of the processes; only these create and call the mapped
     function.
@@ -260,31 +250,16 @@ def half(impl: Implementation, cluster: Cluster) -> None:
 NONE_OF_MINE = raises(AssertionError, r"^$", phase="compile")
 
 
-def of_half(outside: Expectation) -> Expectation:
+def of_half(outside: OfEachStep) -> Expectation:
     """Expect this in the processes with devices of the list, and `outside` in the others."""
     values, where = returns(summed_and_numbered(HALF), mistakes={OWN: alone(HALF)}), places(HALF)
-    assert isinstance(values, OfEachStep)
-    assert isinstance(where, OfEachStep)
-    assert isinstance(outside, OfEachStep)
-
-    def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        if not HALF.here(place):
-            return outside.check_step(place, step)
-        right, saw = values.check_step(place, step)
-        return where.check_step(place, step) if right else (right, saw)
-
     text = f"{values.text} in the processes that have devices in the list, else {outside.text}"
-    claims = values.claims | where.claims | outside.claims
-    both = in_steps(OfEachStep(text, check_step, claims=claims), *TWICE)
-    return every(in_steps(returns(doubled(WIDTH)), CONTROL), both)
+    both = by_process(lambda place: bool(HALF.here(place)), then(values, where, ""), outside, text)
+    return every(in_steps(returns(doubled(WIDTH)), CONTROL), in_steps(both, *TWICE))
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.multi-process-devices.half-called-by-all",
-    claim="pmap-silence.devices-subset",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    deadline_s=HANG_S,
     expect={
         LEGACY_PMAP: of_half(NONE_OF_MINE),
         NEW_PMAP: of_half(NONE_OF_MINE),

@@ -16,7 +16,8 @@ import numpy as np
 from conformance.sections.multi_controller.maps import OWN, Rows
 from conformance.spec.clause import processes
 from conformance.spec.columns import Columns, everywhere, of_pmaps
-from conformance.spec.expectation import Model, returns, twice
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import returns, twice
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import SEVERAL_PROCESSES, Place

@@ -13,7 +13,8 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.spec.clause import processes
 from conformance.spec.columns import Columns
-from conformance.spec.expectation import Model, returns, twice
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import returns, twice
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described

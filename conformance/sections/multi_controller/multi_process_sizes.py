@@ -16,17 +16,10 @@ import numpy as np
 from conformance.sections.multi_controller.maps import OWN, refused
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import Columns, of_pmaps
-from conformance.spec.expectation import (
-    TWICE,
-    Expectation,
-    all_but_the_last,
-    every,
-    hangs,
-    in_steps,
-    raises,
-    returns,
-)
+from conformance.spec.expectation import TWICE, every, hangs, in_steps, raises, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
+from conformance.spec.faults import all_but_the_last
 from conformance.spec.texts import described
 from conformance.spec.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
 from conformance.worker.bodies import double, doubled, psum

@@ -24,7 +24,9 @@ from conformance.sections.multi_controller.maps import (
 )
 from conformance.spec.clause import processes
 from conformance.spec.columns import Columns, everywhere, unless_legacy
-from conformance.spec.expectation import Expectation, Model, in_steps, raises, returns
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import in_steps, raises, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place

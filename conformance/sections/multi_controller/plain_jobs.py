@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from conformance.spec.expectation import Expectation, Model, in_steps, returns
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import in_steps, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.topology import Place, Topology
 from conformance.worker import job_server
 from conformance.worker.jobs import Ended, Job, run_job

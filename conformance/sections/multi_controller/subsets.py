@@ -13,7 +13,6 @@ from conformance.sections.multi_controller import (
     TEXT,
     WIDTH,
     by_half,
-    either,
     in_second_half,
     local_parts,
     near,
@@ -21,15 +20,21 @@ from conformance.sections.multi_controller import (
     row_of,
     spread,
 )
-from conformance.spec.clause import clause, processes
+from conformance.spec.clause import processes
 from conformance.spec.columns import of_jax
+from conformance.spec.combining import any_of
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import OfEachStep, every, noted, returns, steps
 from conformance.spec.observation import Step
 from conformance.spec.texts import described
 from conformance.spec.topology import SEVERAL_PROCESSES, Place
 from conformance.worker.protocols import Cluster, Implementation
 
-LEFT_OUT = "in one process every device is its own"
+DEFAULTS = Defaults(
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    left_out="in one process every device is its own",
+)
 
 
 def half_mesh() -> jax.sharding.Mesh:
@@ -65,12 +70,9 @@ def doubled_blocks(place: Place) -> list[Any]:
     return [2 * one for one in blocks(place)]
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.subset.placed",
     claim="multi-process.mesh-over-a-subset",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    left_out=LEFT_OUT,
     expect=of_jax(
         every(
             steps(placed=returns(blocks), computed=returns(doubled_blocks)),
@@ -120,12 +122,9 @@ SAYS_SHAPE = notes_text("its shape and dtype", lambda place: "Array(shape=(), dt
 NEAR = near(lambda place: EXACT, "the sum of all 64 sines, up to rounding")
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.subset.participants",
     claim="multi-process.subset-participants",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    left_out=LEFT_OUT,
     title="A process with a device in the mesh gets the sum and can print it.",
     expect=of_jax(
         steps(
@@ -134,16 +133,13 @@ NEAR = near(lambda place: EXACT, "the sum of all 64 sines, up to rounding")
                 near(lambda place: EXACT, "the sum of all 64 sines, up to rounding"),
             ),
             # The next clause tests the other processes: here they may get an error.
-            printed=by_half(either(SAYS_SHAPE, NOT_HERE), SAYS_NUMBER),
+            printed=by_half(any_of(SAYS_SHAPE, NOT_HERE), SAYS_NUMBER),
         )
     ),
 )
-@clause(
+@DEFAULTS.clause(
     "multi_controller.subset.others",
     claim="multi-process.subset-others",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    left_out=LEFT_OUT,
     title=(
         "A process without a device in the mesh runs the same lines: it has no data, and "
         "prints shape and dtype."
@@ -189,12 +185,9 @@ def total_of_own(place: Place) -> Any:
 ALL_TOGETHER = returns(total, mistakes={"the sum over this process's own devices": total_of_own})
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.subset.others-absent",
     claim="multi-process.subset-others-absent",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    left_out=LEFT_OUT,
     expect=of_jax(
         steps(
             without_the_others=by_half(
@@ -233,12 +226,9 @@ def own_sum(place: Place) -> Any:
     return place.rows().sum() if in_second_half(place) else place.rows().max()
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.subset.two-at-once",
     claim="multi-process.mesh-over-a-subset",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    left_out=LEFT_OUT,
     expect=of_jax(
         steps(
             apart=returns(

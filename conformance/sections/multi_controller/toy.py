@@ -12,6 +12,7 @@ from conformance.sections.multi_controller import TEXT, alike, local_parts, near
 from conformance.spec.aspects import figure
 from conformance.spec.clause import clause
 from conformance.spec.columns import of_jax
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import OfEachStep, every, noted, returns, steps
 from conformance.spec.observation import Step
 from conformance.spec.texts import described
@@ -27,6 +28,8 @@ from conformance.worker.protocols import Cluster, Implementation
 
 EIGHT_DEVICES = "the toy program is written for eight devices"
 BETWEEN = 131072  # what the tutorial's ids of neighbouring processes differ by
+
+DEFAULTS = Defaults(claim="multi-process.toy-equal-result", topologies=FOUR_PROCESSES)
 
 
 def toy_data() -> Any:
@@ -45,10 +48,9 @@ def own_blocks(place: Place) -> Any:
     return list(place.mine(toy_data().reshape(8, 1, 4)))
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.toy.local-shards",
     claim="multi-process.toy-local-shards",
-    topologies=FOUR_PROCESSES,
     left_out=EIGHT_DEVICES,
     expect=of_jax(
         steps(
@@ -167,13 +169,7 @@ SUMMED = every(
 )
 
 
-@clause(
-    "multi_controller.toy.equal-result",
-    claim="multi-process.toy-equal-result",
-    topologies=FOUR_PROCESSES,
-    left_out=EIGHT_DEVICES,
-    expect=of_jax(SUMMED),
-)
+@DEFAULTS.clause("multi_controller.toy.equal-result", left_out=EIGHT_DEVICES, expect=of_jax(SUMMED))
 @clause(
     "multi_controller.toy.result-in-one-process",
     claim="multi-process.one-process-same-result",
@@ -193,9 +189,8 @@ def equal_result(impl: Implementation, cluster: Cluster) -> None:
             cluster.note("bits", hex(int(bits)))
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.toy.host-sum-in-all",
-    claim="multi-process.toy-equal-result",
     title="The sum is one array, replicated over all processes, and not one array per process.",
     topologies=SEVERAL_PROCESSES,
     expect=of_jax(

@@ -13,11 +13,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.sections.multi_controller import WIDTH, either, local_parts, row_of, spread
-from conformance.spec.clause import clause, devices, processes
+from conformance.sections.multi_controller import WIDTH, local_parts, row_of, spread
+from conformance.spec.clause import devices, processes
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Model, raises, returns, steps, twice
-from conformance.spec.family import family, table
+from conformance.spec.combining import any_of
+from conformance.spec.comparing import Model
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import raises, returns, steps, twice
+from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
 from conformance.worker.protocols import Cluster, Implementation
@@ -25,6 +28,8 @@ from conformance.worker.protocols import Cluster, Implementation
 ADDRESS = (
     "the transfer address that JAX's error asks for is read before the first device is touched"
 )
+
+DEFAULTS = Defaults(topologies=ONE_AND_SEVERAL, left_out=ADDRESS)
 
 
 def on(some: Any, *spec: str | None) -> Any:
@@ -121,14 +126,12 @@ MOVES: Mapping[str, Move] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "multi_controller.device-put.{move}",
     move=MOVES,
     claim="multi-process.cross-process-device-put",
     title="An array is put {move.text}, by all processes.",
     fact="multi_controller.device-put",
-    left_out=ADDRESS,
-    topologies=ONE_AND_SEVERAL,
     expect=lambda move: of_jax(
         twice(returns(move.model, mistakes={"the rows where they were": move.mistake}))
     ),
@@ -145,7 +148,7 @@ def put(impl: Implementation, cluster: Cluster, move: Move) -> None:
 
 
 # Which of the processes see the source, the target or neither decides who says what.
-UNEQUAL = either(
+UNEQUAL = any_of(
     raises(ValueError, r"should have the same set of devices\. Got input's device set ids: "),
     raises(ValueError, r"a Device or a Sharding which represents addressable devices, but got "),
     raises(NotImplementedError, r"Cannot reshard an input that is not fully addressable"),
@@ -174,13 +177,12 @@ UNEQUALS: Mapping[str, Unequal] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "multi_controller.device-put-unequal.{unequal}",
     unequal=UNEQUALS,
     claim="multi-process.cross-process-device-put-unequal",
     title="An array on the first half of the devices is put on {unequal.text}.",
     fact="multi_controller.device-put-unequal",
-    left_out=ADDRESS,
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect=of_jax(twice(UNEQUAL)),
@@ -223,11 +225,9 @@ def unstaged(place: Place) -> Any:
     return rows_on(place, rows, second_half(numbers(place)))
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.pipeline.two-stages",
     claim="multi-process.pipeline-two-stages",
-    left_out=ADDRESS,
-    topologies=ONE_AND_SEVERAL,
     expect=of_jax(
         steps(
             first_stage=returns(once_staged),
@@ -266,12 +266,10 @@ def piped(place: Place) -> Any:
     return [4 * one + 3 for one in batches()] if last in here else []
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.pipeline.microbatches",
     claim="multi-process.pipeline-microbatches-values",
     needs=devices(4),
-    left_out=ADDRESS,
-    topologies=ONE_AND_SEVERAL,
     expect=of_jax(twice(returns(piped))),
 )
 def microbatches(impl: Implementation, cluster: Cluster) -> None:

@@ -9,7 +9,9 @@ import jax
 
 from conformance.spec.arrays import returns_array, returns_host
 from conformance.spec.columns import Columns
-from conformance.spec.expectation import Expectation, Model, sharded
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import sharded
+from conformance.spec.expected import Expectation
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described
 from conformance.spec.topology import Place

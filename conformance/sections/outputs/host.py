@@ -25,7 +25,9 @@ from conformance.sections.outputs import (
 from conformance.spec.arrays import returns_host
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import Columns, everywhere
-from conformance.spec.expectation import Model, raises
+from conformance.spec.comparing import Model
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import raises
 from conformance.spec.family import family, table
 from conformance.spec.texts import described, text_of
 from conformance.spec.topology import (
@@ -44,9 +46,10 @@ CONVERTING = "pmap-silence.host-access-conversions"
 
 # Facts that several clauses vary.
 FETCHED = "outputs.host.fetch"
-INDEXED = "outputs.host.index"
 ITERATED = "outputs.host.iterate"
 NOT_HERE = "outputs.not-here"
+
+DEFAULTS = Defaults(claim=INDEXING, topologies=ONE_AND_SEVERAL, fact="outputs.host.index")
 
 
 def printed(array: Any) -> Any:
@@ -192,37 +195,19 @@ def number_of_all(place: Place) -> Any:
     return everything(place)[1, 2]
 
 
-@clause(
-    "outputs.host.index-first",
-    claim=INDEXING,
-    fact=INDEXED,
-    topologies=ONE_AND_SEVERAL,
-    expect=host_sees(first_own, first_of_all),
-)
+@DEFAULTS.clause("outputs.host.index-first", expect=host_sees(first_own, first_of_all))
 def index_first(impl: Implementation, cluster: Cluster) -> None:
     """`np.asarray(x[0])` of a mapped function's output."""
     cluster.twice(lambda x: np.asarray(x[0]), doubled_rows(impl, cluster))
 
 
-@clause(
-    "outputs.host.index-last",
-    claim=INDEXING,
-    fact=INDEXED,
-    topologies=ONE_AND_SEVERAL,
-    expect=host_sees(last_own, last_of_all),
-)
+@DEFAULTS.clause("outputs.host.index-last", expect=host_sees(last_own, last_of_all))
 def index_last(impl: Implementation, cluster: Cluster) -> None:
     """`np.asarray(x[-1])` of a mapped function's output."""
     cluster.twice(lambda x: np.asarray(x[-1]), doubled_rows(impl, cluster))
 
 
-@clause(
-    "outputs.host.index-number",
-    claim=INDEXING,
-    fact=INDEXED,
-    topologies=ONE_AND_SEVERAL,
-    expect=host_sees(number_of_own, number_of_all),
-)
+@DEFAULTS.clause("outputs.host.index-number", expect=host_sees(number_of_own, number_of_all))
 def index_number(impl: Implementation, cluster: Cluster) -> None:
     """`float(x[1, 2])` of a mapped function's output."""
     cluster.twice(lambda x: np.float32(float(x[1, 2])), doubled_rows(impl, cluster))
@@ -252,11 +237,10 @@ def _said(model: Model) -> str:
     return text
 
 
-@clause(
+@DEFAULTS.clause(
     "outputs.host.iterate",
     claim="pmap-silence.host-access-iteration",
     fact=ITERATED,
-    topologies=ONE_AND_SEVERAL,
     expect=host_sees(_one_by_one(ours), _one_by_one(everything)),
 )
 def iterate(impl: Implementation, cluster: Cluster) -> None:

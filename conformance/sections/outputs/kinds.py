@@ -43,7 +43,9 @@ from conformance.sections.outputs.handed_over import (
 from conformance.spec.arrays import returns_array
 from conformance.spec.codes import Code, Problem
 from conformance.spec.columns import Columns, everywhere
-from conformance.spec.expectation import Expectation, Model, OfEachStep, raises, returns, sharded
+from conformance.spec.combining import of_result
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import OfEachStep, raises, returns, sharded
 from conformance.spec.family import table
 from conformance.spec.names import IMPLEMENTATIONS, JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step
@@ -54,7 +56,7 @@ from conformance.worker.protocols import Cluster, Implementation
 # --- Shardings of the first row -------------------------------------------------------------------
 
 
-def _replicated_over(text: str, count: Callable[[Place], int]) -> Expectation:
+def _replicated_over(text: str, count: Callable[[Place], int]) -> OfEachStep:
     return sharded(
         f"fully replicated over {text}",
         lambda place, s: (
@@ -75,22 +77,18 @@ BY_COLUMNS = sharded(
 )
 
 
-def lying(values: Expectation, where: Expectation) -> OfEachStep:
+def lying(values: OfEachStep, where: OfEachStep) -> OfEachStep:
     """Expect `values` of one step, with the sharding `where`; both are reported together."""
-    if not (isinstance(values, OfEachStep) and isinstance(where, OfEachStep)):
-        raise TypeError("values and where they lie are expected of one step")
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         right, saw = values.check_step(place, step)
         lies, at = where.check_step(place, step)
-        if step.raised is not None:
-            return False, str(step)
         told = f"{'the right values' if right else saw}; on {at}"
         if right:
             return lies, Problem(told, Code.SHARDING)
         return False, saw.framed(after=f"; on {at}") if isinstance(saw, Problem) else told
 
-    return OfEachStep(f"{values.text}; {where.text}", check_step)
+    return of_result(f"{values.text}; {where.text}", check_step)
 
 
 # A map over one device has it in a NamedSharding, which from 0.12 on its shards keep.
@@ -118,7 +116,7 @@ class Kind:
     made: Callable[[Implementation, Cluster], Any]
     model: Model | None
     fact: str
-    lies: Mapping[str, Expectation] = field(default_factory=dict)
+    lies: Mapping[str, OfEachStep] = field(default_factory=dict)
     shard_map_model: Model | None = None
     whole: Model | None = None
     mapped: bool = True
@@ -136,7 +134,7 @@ class Kind:
             return ""
         return "it lies on this process's devices, however many others there are"
 
-    def values(self, name: str) -> Expectation:
+    def values(self, name: str) -> OfEachStep:
         """NumPy's `x[0]`, and by name what it might be taken for."""
         model = self.model
         if model is None:

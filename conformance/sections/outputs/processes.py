@@ -18,7 +18,7 @@ from conformance.sections.outputs import WIDTH, doubled_rows, everything, host_s
 from conformance.spec.arrays import returns_host
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import Model
+from conformance.spec.comparing import Model
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place

@@ -11,8 +11,9 @@ import jax
 import numpy as np
 
 from conformance.spec.arrays import dealt_out, returns_array
-from conformance.spec.clause import clause, devices
+from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import every, returns, sharded, steps
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
@@ -51,13 +52,12 @@ def _leading(place: Place, s: Mapping[str, Any]) -> bool:
 
 ONE_PROCESS_SHOWS_ALL = "flax's replicate stacks over this process's devices, however many others"
 
+DEFAULTS = Defaults(claim=STACKS, left_out=ONE_PROCESS_SHOWS_ALL, requires=("flax",))
 
-@clause(
+
+@DEFAULTS.clause(
     "outputs.replicate.stacks",
-    claim=STACKS,
     needs=devices(2),
-    requires=("flax",),
-    left_out=ONE_PROCESS_SHOWS_ALL,
     expect=everywhere(
         every(
             steps(
@@ -83,13 +83,8 @@ def replicate_stacks(impl: Implementation, cluster: Cluster) -> None:
     cluster.step("mapped again", lambda: step(given["params"]))
 
 
-@clause(
-    "outputs.replicate.round-trip",
-    claim=STACKS,
-    needs=devices(2),
-    requires=("flax",),
-    left_out=ONE_PROCESS_SHOWS_ALL,
-    expect=everywhere(returns_array(one_copy)),
+@DEFAULTS.clause(
+    "outputs.replicate.round-trip", needs=devices(2), expect=everywhere(returns_array(one_copy))
 )
 def round_trip(impl: Implementation, cluster: Cluster) -> None:
     """The document's example: `replicate`, a mapped step, `unreplicate`."""

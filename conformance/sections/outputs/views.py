@@ -17,7 +17,8 @@ from conformance.sections.outputs import WIDTH, block_map, each_gets, unless_sha
 from conformance.spec.arrays import dealt_out, returns_array
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import Columns, of_pmaps, of_shard_map
-from conformance.spec.expectation import Expectation, every, not_applicable, noted, returns, sharded
+from conformance.spec.expectation import every, not_applicable, noted, returns, sharded
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described

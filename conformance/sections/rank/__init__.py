@@ -10,7 +10,8 @@ from typing import Any
 
 import jax
 
-from conformance.spec.expectation import Expectation, noted
+from conformance.spec.expectation import noted
+from conformance.spec.expected import Expectation
 from conformance.worker.bodies import Body
 from conformance.worker.protocols import Cluster, Implementation, Mapped
 from conformance.worker.recording import FIRST_CALL, SECOND_CALL

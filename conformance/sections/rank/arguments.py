@@ -20,7 +20,9 @@ from conformance.sections.rank import (
 )
 from conformance.spec.clause import clause, processes
 from conformance.spec.columns import of_pmaps, of_shard_map
-from conformance.spec.expectation import Expectation, every, raises, returns, sharded, twice
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import every, raises, returns, sharded, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family
 from conformance.spec.texts import described
 from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
@@ -110,8 +112,15 @@ def not_one_each(count: int) -> Expectation:
 
 MORE = "pmap-silence.more-rows-than-devices"
 FEWER = "pmap-silence.fewer-rows-than-devices"
-HALF = "rank.rows.half-as-many"
 OTHERWISE_IN_SEVERAL = "in several processes it is refused: rank.rows.several-processes.*"
+
+DEFAULTS = Defaults(
+    claim=FEWER,
+    needs=processes(1, devices_per_process=2),
+    left_out=OTHERWISE_IN_SEVERAL,
+    fact="rank.rows.half-as-many",
+)
+
 
 OF_EIGHT_DEVICES = {"one-too-many": 9, "twice-as-many": 16}
 OF_TWO_LOCAL_DEVICES = {"one-too-many": 3, "twice-as-many": 4, "half-as-many": 1}
@@ -172,21 +181,10 @@ def half_summed(place: Place) -> Any:
     return np.broadcast_to(rows.sum(0), rows.shape)
 
 
-@clause(
-    "rank.rows.half-as-many",
-    claim=FEWER,
-    fact=HALF,
-    needs=processes(1, devices_per_process=2),
-    left_out=OTHERWISE_IN_SEVERAL,
-    expect=of_pmaps(twice(returns(half_doubled)), IN_BLOCKS),
-)
-@clause(
+@DEFAULTS.clause("rank.rows.half-as-many", expect=of_pmaps(twice(returns(half_doubled)), IN_BLOCKS))
+@DEFAULTS.clause(
     "rank.rows.half-as-many-placed",
-    claim=FEWER,
     title="The output of a pmap over half as many rows as devices is on the first half of them.",
-    fact=HALF,
-    needs=processes(1, devices_per_process=2),
-    left_out=OTHERWISE_IN_SEVERAL,
     expect=of_pmaps(
         twice(
             every(
@@ -207,13 +205,8 @@ def half_as_many(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double()), half_of_rows(cluster))
 
 
-@clause(
-    "rank.rows.half-as-many-summed",
-    claim=FEWER,
-    fact=HALF,
-    needs=processes(1, devices_per_process=2),
-    left_out=OTHERWISE_IN_SEVERAL,
-    expect=of_pmaps(twice(returns(half_summed)), IN_BLOCKS),
+@DEFAULTS.clause(
+    "rank.rows.half-as-many-summed", expect=of_pmaps(twice(returns(half_summed)), IN_BLOCKS)
 )
 def half_as_many_summed(impl: Implementation, cluster: Cluster) -> None:
     """A `psum` in a pmap over half as many rows as devices sums the given rows only."""

@@ -18,16 +18,9 @@ from numpy.typing import NDArray
 from conformance.sections.rank import map_of_blocks
 from conformance.spec.arrays import WEAKLY
 from conformance.spec.columns import Columns
-from conformance.spec.expectation import (
-    RELATIVE_TOLERANCE,
-    Expectation,
-    OfEachStep,
-    every,
-    raises,
-    returns,
-    steps,
-    twice,
-)
+from conformance.spec.comparing import RELATIVE_TOLERANCE
+from conformance.spec.expectation import OfEachStep, every, raises, returns, steps, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step

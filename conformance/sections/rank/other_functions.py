@@ -25,18 +25,24 @@ from conformance.sections.rank.bodies import (
     move,
     outcomes,
 )
-from conformance.spec.clause import clause, devices
-from conformance.spec.family import family, table
+from conformance.spec.clause import devices
+from conformance.spec.defaults import Defaults
+from conformance.spec.family import table
 from conformance.spec.topology import Place
 from conformance.worker.bodies import Body
 from conformance.worker.protocols import Cluster, Implementation
-
-OTHER_FUNCTIONS = "migrate-pmap.rank-other-functions"
 
 INDEX = "index"
 COLUMN = "column"
 LENGTH = "length"
 ITERATION = "iteration"
+
+DEFAULTS = Defaults(
+    claim="migrate-pmap.rank-other-functions",
+    needs=devices(2),
+    left_out=ONE_BLOCK,
+    fact="rank.random-key",
+)
 
 
 def clamped(index: int) -> Body:
@@ -159,15 +165,13 @@ EXPRESSIONS = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "rank.{expression}.{shape}",
     expression=EXPRESSIONS,
     shape=SHAPES,
     only=lambda expression, shape: shape in expression.shapes,
-    claim=OTHER_FUNCTIONS,
     title="`{expression.text}` of {shape.sizes} per device, unchanged in shard_map",
     fact=lambda expression: expression.finding,
-    needs=devices(2),
     topologies=lambda expression, shape: expression.topologies(shape),
     left_out=lambda expression, shape: expression.left_out(shape),
     cause=lambda expression, shape: expression.cause(shape),
@@ -224,27 +228,13 @@ def several_keys(shape: str) -> Refusal:
     )
 
 
-@clause(
-    "rank.random-key.raw",
-    claim=OTHER_FUNCTIONS,
-    fact="rank.random-key",
-    needs=devices(2),
-    left_out=ONE_BLOCK,
-    expect=outcomes(shuffled, keys, several_keys(r"\(1, 2\)")),
-)
+@DEFAULTS.clause("rank.random-key.raw", expect=outcomes(shuffled, keys, several_keys(r"\(1, 2\)")))
 def raw_key(impl: Implementation, cluster: Cluster) -> None:
     """One raw key per device, with which `jax.random.permutation` shuffles eight numbers."""
     move(impl, cluster, lambda key: jax.random.permutation(key, CARDS), shuffled, keys)
 
 
-@clause(
-    "rank.random-key.typed",
-    claim=OTHER_FUNCTIONS,
-    fact="rank.random-key",
-    needs=devices(2),
-    left_out=ONE_BLOCK,
-    expect=outcomes(shuffled, keys, several_keys(r"\(1,\)")),
-)
+@DEFAULTS.clause("rank.random-key.typed", expect=outcomes(shuffled, keys, several_keys(r"\(1,\)")))
 def typed_key(impl: Implementation, cluster: Cluster) -> None:
     """The same with a typed key, made in the body with `jax.random.wrap_key_data`."""
 

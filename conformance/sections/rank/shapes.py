@@ -20,7 +20,8 @@ from conformance.sections.rank import (
 )
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere, of_pmaps, of_shard_map
-from conformance.spec.expectation import Expectation, every, returns, twice
+from conformance.spec.expectation import every, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_FOUR, Place

@@ -19,13 +19,16 @@ from conformance.sections.rewriting.collective_models import (
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere, of_shard_map
-from conformance.spec.expectation import Expectation, every, raises, returns, twice
-from conformance.spec.family import family
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import every, raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import ONE_AND_FOUR
 from conformance.worker.protocols import Cluster, Implementation
 
-CONSISTENT = "migrate-pmap.out-specs-consistent"
+DEFAULTS = Defaults(
+    claim="migrate-pmap.out-specs-consistent", needs=devices(2), topologies=ONE_AND_FOUR
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,41 +80,33 @@ def fact_of_declaring(collective: Collective) -> str:
     return f"rewriting.collectives.{'replicated' if collective.replicated else 'inconsistent'}"
 
 
-@family(
+@DEFAULTS.family(
     "rewriting.collectives.{collective}.{output}",
     collective=COLLECTIVES,
     output={"stacked": Output(0)},
     claim="migrate-pmap.collectives-over-mesh-axes",
     title=lambda collective: f"{words(collective)}: every device has the model's value.",
     fact=lambda collective: f"rewriting.collectives.{collective.kind}",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=lambda collective: everywhere(each(collective)),
 )
-@family(
+@DEFAULTS.family(
     "rewriting.collectives.{collective}.{output}",
     collective=COLLECTIVES,
     output={"replicated": Output(None)},
-    claim=CONSISTENT,
     title=lambda collective: f"{words(collective)}: {consistency(collective)}.",
     fact=fact_of_declaring,
     cause=lambda collective: "" if collective.replicated else "replicated-output-must-be-inferred",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect={LEGACY_PMAP: one, NEW_PMAP: one, SHARD_MAP: one_if_consistent},
 )
-@family(
+@DEFAULTS.family(
     "rewriting.collectives.{collective}.{output}",
     collective=COLLECTIVES,
     output={"replicated-unchecked": Output(None, check_vma=False)},
-    claim=CONSISTENT,
     title=lambda collective: (
         f"{words(collective)}: an output declared replicated under check_vma=False is one "
         "device's, as pmap's."
     ),
     fact="rewriting.collectives.replicated-unchecked",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=lambda collective: of_shard_map(
         one_of_equals(collective), "check_vma is an option of shard_map"
     ),

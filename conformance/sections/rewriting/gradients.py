@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.spec.columns import Columns, everywhere, of_shard_map
-from conformance.spec.expectation import Expectation
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation

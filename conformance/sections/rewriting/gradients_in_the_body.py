@@ -22,7 +22,9 @@ from conformance.sections.rewriting.gradients import (
     mean_gradient,
 )
 from conformance.spec.clause import devices
-from conformance.spec.expectation import Expectation, Model, returns, twice
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described, text_of
 from conformance.spec.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place

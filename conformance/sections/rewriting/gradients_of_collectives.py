@@ -23,7 +23,8 @@ from conformance.sections.rewriting.collective_models import (
 )
 from conformance.sections.rewriting.gradients import ANOTHER_NUMBER, CHECKS, Check
 from conformance.spec.clause import devices
-from conformance.spec.expectation import Expectation, raises, returns, twice
+from conformance.spec.expectation import raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.topology import ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation

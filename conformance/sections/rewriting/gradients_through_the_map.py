@@ -22,7 +22,9 @@ from conformance.sections.rewriting.gradients import (
 )
 from conformance.spec.clause import devices, processes
 from conformance.spec.columns import Columns
-from conformance.spec.expectation import Expectation, Model, in_steps, raises, returns, twice
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import in_steps, raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described

@@ -29,10 +29,11 @@ from conformance.sections.rewriting import (
     program,
     shard_mapped,
 )
-from conformance.spec.clause import clause, devices
+from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere, of_shard_map
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import every, raises, returns, steps, twice
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_FOUR, Place
@@ -48,14 +49,14 @@ DOUBLED_IN_PLACE: Columns = {
     SHARD_MAP: every(DOUBLED, twice(OVER_I)),
 }
 
+DEFAULTS = Defaults(needs=devices(COUNT), topologies=ONE_AND_FOUR)
 
-@family(
+
+@DEFAULTS.family(
     "rewriting.basic-map.{form}",
     form=FORMS,
     claim="migrate-pmap.rewrite-basic-map",
     title="{form.text}, the basic map returns its rows doubled.",
-    needs=devices(COUNT),
-    topologies=ONE_AND_FOUR,
     expect=DOUBLED_IN_PLACE,
 )
 def basic_map(impl: Implementation, cluster: Cluster, form: Form) -> None:
@@ -72,11 +73,9 @@ def basic_map(impl: Implementation, cluster: Cluster, form: Form) -> None:
     cluster.twice(program(impl, build), cluster.all_rows(WIDTH))
 
 
-@clause(
+@DEFAULTS.clause(
     "rewriting.basic-map.placed-on-explicit-axes",
     claim="migrate-pmap.rewrite-basic-map",
-    needs=devices(COUNT),
-    topologies=ONE_AND_FOUR,
     expect=of_shard_map(every(DOUBLED, twice(OVER_I)), "the clause is about shard_map's mesh"),
 )
 def placed_on_explicit_axes(impl: Implementation, cluster: Cluster) -> None:
@@ -86,11 +85,9 @@ def placed_on_explicit_axes(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(function, placed_on(mesh, cluster.rows(WIDTH)))
 
 
-@clause(
+@DEFAULTS.clause(
     "rewriting.specs.second-dimension",
     claim="migrate-pmap.specs-replace-axes",
-    needs=devices(COUNT),
-    topologies=ONE_AND_FOUR,
     expect=DOUBLED_IN_PLACE,
 )
 def second_dimension(impl: Implementation, cluster: Cluster) -> None:
@@ -174,7 +171,7 @@ def added(recipe: Recipe) -> Columns:
     return {LEGACY_PMAP: twice(values), NEW_PMAP: expected, SHARD_MAP: expected}
 
 
-@family(
+@DEFAULTS.family(
     "rewriting.unmapped-replicated.{recipe}",
     recipe=UNMAPPED,
     claim="migrate-pmap.rewrite-unmapped-and-replicated",
@@ -183,8 +180,6 @@ def added(recipe: Recipe) -> Columns:
         "returned replicated."
     ),
     fact=found,
-    needs=devices(COUNT),
-    topologies=ONE_AND_FOUR,
     expect=added,
 )
 def unmapped_replicated(impl: Implementation, cluster: Cluster, recipe: Recipe) -> None:
@@ -208,12 +203,10 @@ def unmapped_replicated(impl: Implementation, cluster: Cluster, recipe: Recipe) 
     cluster.twice(program(impl, build), equal_rows(cluster), ADDED)
 
 
-@clause(
+@DEFAULTS.clause(
     "rewriting.unmapped-replicated.different-rows",
     claim="migrate-pmap.unmapped-and-replicated-pmap",
     cause="replicated-output-must-be-inferred",
-    needs=devices(COUNT),
-    topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: twice(returns(first_sum)),
         NEW_PMAP: twice(returns(first_sum)),
@@ -239,11 +232,9 @@ def sums_of_own(place: Place) -> Any:
     return place.rows(WIDTH) + ADDED
 
 
-@clause(
+@DEFAULTS.clause(
     "rewriting.unmapped-replicated.replicas-agree",
     claim="migrate-pmap.unmapped-and-replicated-pmap",
-    needs=devices(COUNT),
-    topologies=ONE_AND_FOUR,
     expect=everywhere(
         steps(
             call=returns(first_sum),

@@ -23,20 +23,13 @@ from conformance.sections.sharded_computation import (
     mapped_by_specs,
     sharding,
 )
-from conformance.spec.clause import clause, devices
+from conformance.spec.clause import devices
 from conformance.spec.columns import of_jax, of_shard_map
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    along,
-    every,
-    in_steps,
-    noted,
-    returns,
-    sharded,
-    twice,
-)
-from conformance.spec.family import family, table
+from conformance.spec.comparing import Model
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import along, every, in_steps, noted, returns, sharded, twice
+from conformance.spec.expected import Expectation
+from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
@@ -111,15 +104,16 @@ HELD_ONCE = [[48.0 + 4 * column, 1] for column in range(8)]
 
 
 ONE_TABLE = "the tutorial shows all eight devices of one process"
+
+DEFAULTS = Defaults(needs=devices(COUNT), left_out=ONE_TABLE)
+
 IN_JIT = ("jit", "jit again")
 ON_BOTH = "NamedSharding(P('x', 'y'))"
 
 
-@clause(
+@DEFAULTS.clause(
     "sharded_computation.plain-array",
     claim="sharded-computation.plain-array-sharding",
-    needs=devices(COUNT),
-    left_out=ONE_TABLE,
     expect=of_jax(
         in_steps(
             every(
@@ -138,11 +132,9 @@ def plain_array(impl: Implementation, cluster: Cluster) -> None:
     cluster.step("array", lambda: jnp.arange(32.0).reshape(GRID))
 
 
-@clause(
+@DEFAULTS.clause(
     "sharded_computation.sharded-array",
     claim="sharded-computation.sharded-array",
-    needs=devices(COUNT),
-    left_out=ONE_TABLE,
     expect=of_jax(
         in_steps(
             every(
@@ -164,11 +156,9 @@ def sharded_array(impl: Implementation, cluster: Cluster) -> None:
 _MATCHING = noted(MATCH, "result.sharding == argument.sharding", lambda _, seen: seen is True)
 
 
-@clause(
+@DEFAULTS.clause(
     "sharded_computation.elementwise",
     claim="sharded-computation.elementwise-keeps-sharding",
-    needs=devices(COUNT),
-    left_out=ONE_TABLE,
     expect=of_jax(in_steps(every(returns(waves), _MATCHING, named(ON_BOTH, "x", "y")), *IN_JIT)),
 )
 def elementwise(impl: Implementation, cluster: Cluster) -> None:
@@ -184,11 +174,9 @@ def elementwise(impl: Implementation, cluster: Cluster) -> None:
 _TWICE = pieces(HELD_TWICE, "two elements on each device, each pair on two devices")
 
 
-@clause(
+@DEFAULTS.clause(
     "sharded_computation.reduction",
     claim="sharded-computation.reduction-partially-replicated",
-    needs=devices(COUNT),
-    left_out=ONE_TABLE,
     expect=of_jax(
         in_steps(every(returns(column_sums), _TWICE, named("NamedSharding(P('y'))", "y")), *IN_JIT)
     ),
@@ -222,7 +210,7 @@ _AS_ASKED = noted(MATCH, "the sharding asked for, or its equal", lambda _, seen:
 _ONCE = pieces(HELD_ONCE, "one element on each of eight devices")
 
 
-@family(
+@DEFAULTS.family(
     "sharded_computation.constraint{sizes}",
     sizes=SIZES,
     claim="sharded-computation.with-sharding-constraint",
@@ -231,8 +219,6 @@ _ONCE = pieces(HELD_ONCE, "one element on each of eight devices")
         "the sums over all eight devices."
     ),
     fact=AS_WRITTEN,
-    needs=devices(COUNT),
-    left_out=ONE_TABLE,
     expect=of_jax(in_steps(every(returns(column_sums), _ONCE, _AS_ASKED), *IN_JIT)),
 )
 def constraint(impl: Implementation, cluster: Cluster, sizes: Sizes) -> None:
@@ -306,14 +292,12 @@ def lies_along(same: Same) -> Expectation:
     )
 
 
-@family(
+@DEFAULTS.family(
     "sharded_computation.by-shard-map.{same}",
     same=SAME,
     claim="sharded-computation.{same.claim}",
     title="A shard_map over both axes of the mesh computes the same as jit: {same}.",
     fact="sharded_computation.by-shard-map",
-    needs=devices(COUNT),
-    left_out=ONE_TABLE,
     expect=lambda same: of_shard_map(
         twice(every(returns(same.model), lies_along(same))), ABOUT_JIT
     ),

@@ -26,7 +26,9 @@ from conformance.sections.sharded_computation import (
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, of_shard_map
-from conformance.spec.expectation import Expectation, Model, every, noted, returns, steps, twice
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import every, noted, returns, steps, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described, text_of

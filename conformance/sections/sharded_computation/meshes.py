@@ -25,21 +25,15 @@ from conformance.sections.sharded_computation.typed_programs import (
 from conformance.spec.arrays import returns_array, returns_host
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import of_jax, of_shard_map
-from conformance.spec.expectation import (
-    Expectation,
-    along,
-    every,
-    noted,
-    raises,
-    returns,
-    sharded,
-    steps,
-    twice,
-)
-from conformance.spec.family import family, table
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import along, every, noted, raises, returns, sharded, steps, twice
+from conformance.spec.expected import Expectation
+from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_FOUR, Place
 from conformance.worker.protocols import Cluster, Implementation
+
+DEFAULTS = Defaults(needs=devices(COUNT), left_out=ONE_TABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +107,11 @@ def _refused(refusal: Refusal) -> Expectation:
     )
 
 
-@family(
+@DEFAULTS.family(
     "sharded_computation.refused.{refusal}",
     refusal=REFUSALS,
     claim=lambda refusal: f"parallel.{refusal.claim}",
     title="Refused on Explicit axes: `{refusal.text}`",
-    needs=devices(COUNT),
-    left_out=ONE_TABLE,
     expect=lambda refusal: of_jax(_refused(refusal)),
 )
 def refused(impl: Implementation, cluster: Cluster, refusal: Refusal) -> None:
@@ -161,13 +153,11 @@ def _kinds(place: Place, seen: Any) -> bool:
     return bool(seen == ["Explicit", "Explicit"])
 
 
-@family(
+@DEFAULTS.family(
     "sharded_computation.mesh.explicit.{maker}",
     maker=MAKERS,
     claim="parallel.make-mesh-explicit",
     title="The axes of `{maker.text}` are Explicit",
-    needs=devices(COUNT),
-    left_out=ONE_TABLE,
     expect=of_jax(every(twice(returns(yes)), noted("axes", "both Explicit", _kinds))),
 )
 def kinds_of_axes(impl: Implementation, cluster: Cluster, maker: Maker) -> None:
@@ -178,11 +168,9 @@ def kinds_of_axes(impl: Implementation, cluster: Cluster, maker: Maker) -> None:
         cluster.note("axes", [kind.name for kind in made[0].axis_types])
 
 
-@clause(
+@DEFAULTS.clause(
     "sharded_computation.mesh.get",
     claim="parallel.get-mesh",
-    needs=devices(COUNT),
-    left_out=ONE_TABLE,
     expect=of_jax(
         steps(
             at_the_top_level=returns_host(yes),
@@ -218,13 +206,11 @@ SOURCES: Mapping[str, Source] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "sharded_computation.unreduced.{source}",
     source=SOURCES,
     claim="parallel.unreduced",
     title="The shards of {source.text}, put unreduced over Y: they add up along Y to the array.",
-    needs=devices(COUNT),
-    left_out=ONE_TABLE,
     expect=of_jax(twice(returns_host(summands))),
 )
 def unreduced(impl: Implementation, cluster: Cluster, source: Source) -> None:
@@ -240,11 +226,9 @@ def unreduced(impl: Implementation, cluster: Cluster, source: Source) -> None:
         cluster.twice(summed)
 
 
-@clause(
+@DEFAULTS.clause(
     "sharded_computation.all-reduce",
     claim="parallel.reduction-communicates",
-    needs=devices(COUNT),
-    left_out=ONE_TABLE,
     expect=of_jax(twice(returns_host(yes))),
 )
 def all_reduce(impl: Implementation, cluster: Cluster) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 from conformance.sections.sharded_computation import ABOUT_JIT, COUNT, P, line
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Expectation, noted, raises, returns, steps, twice
+from conformance.spec.expectation import noted, raises, returns, steps, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.releases import by_release
 from conformance.spec.texts import described

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from conformance.sections.sharded_computation import COUNT, P, sharding
 from conformance.spec.clause import devices
 from conformance.spec.columns import of_shard_map
-from conformance.spec.expectation import Expectation, raises, returns, twice
+from conformance.spec.expectation import raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.releases import by_release
 from conformance.spec.topology import Place

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from conformance.sections.sharded_computation import P
 from conformance.spec.arrays import returns_array
-from conformance.spec.expectation import Expectation, every, noted, twice
+from conformance.spec.expectation import every, noted, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster

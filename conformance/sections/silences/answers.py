@@ -14,16 +14,9 @@ from typing import Any
 import numpy as np
 
 from conformance.spec.columns import Columns, of_pmaps
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    NotApplicable,
-    every,
-    in_steps,
-    noted,
-    raises,
-    returns,
-)
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import NotApplicable, every, in_steps, noted, raises, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.names import SHARD_MAP
 from conformance.spec.texts import described
 from conformance.spec.topology import Place

@@ -18,7 +18,8 @@ from conformance.sections.silences.answers import (
     doubled,
 )
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import TWICE, Model, in_steps, returns
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import TWICE, in_steps, returns
 from conformance.spec.family import family, table
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation

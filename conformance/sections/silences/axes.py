@@ -19,7 +19,8 @@ from conformance.sections.silences.answers import (
 )
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import of_pmaps
-from conformance.spec.expectation import Model, in_steps, raises, returns, twice
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import in_steps, raises, returns, twice
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place

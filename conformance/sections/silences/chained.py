@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import Model, returns, twice
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import returns, twice
 from conformance.spec.family import family, table
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation

@@ -13,19 +13,25 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere, of_shard_map
-from conformance.spec.expectation import Model, returns, twice
-from conformance.spec.family import family, table
+from conformance.spec.comparing import Model
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import returns, twice
+from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
 
-CLAIM = "pmap-silence.closed-over-arrays"
 COUNT = 8  # devices
 WIDTH = 3  # of a row
 WEIGHTS = np.array([2, 3, 5], np.float32)
-LEFT_OUT = "in several processes no array is whole in each of them"
 WITHOUT_JIT = "a pmap is always compiled"
 EXPLICIT_MESH = "a pmap makes its own mesh"
+
+DEFAULTS = Defaults(
+    claim="pmap-silence.closed-over-arrays",
+    needs=devices(COUNT),
+    left_out="in several processes no array is whole in each of them",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +101,11 @@ def scaled(place: Place) -> Any:
 RIGHT = twice(returns(scaled))
 
 
-@family(
+@DEFAULTS.family(
     "silences.closed-over.{array}",
     array=ARRAYS,
-    claim=CLAIM,
     title="The body of a mapped function closes over {array.text}.",
     fact="silences.closed-over",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=everywhere(RIGHT),
 )
 def closed_over(impl: Implementation, cluster: Cluster, array: Closed) -> None:
@@ -112,14 +115,11 @@ def closed_over(impl: Implementation, cluster: Cluster, array: Closed) -> None:
     cluster.twice(function, impl.given(cluster.rows(WIDTH)))
 
 
-@family(
+@DEFAULTS.family(
     "silences.closed-over.{array}.without-jit",
     array=WITHOUT,
-    claim=CLAIM,
     title="The body of a shard_map without jit closes over {array.text}.",
     fact="silences.closed-over.without-jit",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=of_shard_map(RIGHT, WITHOUT_JIT),
 )
 def without_jit(impl: Implementation, cluster: Cluster, array: Closed) -> None:
@@ -131,15 +131,12 @@ def without_jit(impl: Implementation, cluster: Cluster, array: Closed) -> None:
     cluster.twice(impl.adopt(function), impl.given(cluster.rows(WIDTH)))
 
 
-@family(
+@DEFAULTS.family(
     "silences.closed-over.{array}.passed",
     array=PASSED,
-    claim=CLAIM,
     title="A mapped function is called with {array.text} as an unmapped argument.",
     fact="silences.closed-over.passed",
     fixes="silences.closed-over.{array}",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=everywhere(RIGHT),
 )
 def passed(impl: Implementation, cluster: Cluster, array: Closed) -> None:
@@ -149,14 +146,11 @@ def passed(impl: Implementation, cluster: Cluster, array: Closed) -> None:
     cluster.twice(function, rows, array.put(data(), cluster.devices))
 
 
-@family(
+@DEFAULTS.family(
     "silences.closed-over.{array}.explicit-map",
     array=ON_EXPLICIT,
-    claim=CLAIM,
     title="The body of a shard_map over an Explicit axis closes over {array.text}.",
     fact="silences.closed-over.explicit-map",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=of_shard_map(RIGHT, EXPLICIT_MESH),
 )
 def explicit_map(impl: Implementation, cluster: Cluster, array: Closed) -> None:
@@ -198,14 +192,11 @@ TRACED: Mapping[str, Traced] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.closed-over.traced.{traced}",
     traced=TRACED,
-    claim=CLAIM,
     title="Under {traced} the body of a map closes over an argument of the whole program.",
     fact="silences.closed-over.traced",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=lambda traced: everywhere(twice(returns(traced.model))),
 )
 def closed_over_traced(impl: Implementation, cluster: Cluster, traced: Traced) -> None:

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.spec.expectation import Model
+from conformance.spec.comparing import Model
 from conformance.spec.family import table
 from conformance.spec.topology import Place
 

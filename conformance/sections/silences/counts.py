@@ -15,7 +15,7 @@ from conformance.sections.silences.answers import (
     as_legacy,
     doubled,
 )
-from conformance.spec.expectation import Model
+from conformance.spec.comparing import Model
 from conformance.spec.family import family, table
 from conformance.worker.bodies import add, double
 from conformance.worker.protocols import Cluster, Implementation

@@ -14,19 +14,25 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import checkify, io_callback
 
-from conformance.spec.clause import clause, devices
+from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere, unless_legacy
-from conformance.spec.expectation import Expectation, every, in_steps, noted, raises, returns, twice
-from conformance.spec.family import family, table
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import every, in_steps, noted, raises, returns, twice
+from conformance.spec.expected import Expectation
+from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.bodies import doubled, psum
 from conformance.worker.protocols import Cluster, Implementation
 
-CLAIM = "pmap-silence.debugging"
 COUNT = 8  # devices
 WIDTH = 3  # of a row
-ONE_PROCESS_ONLY = "each process calls back to its own host"
+
+DEFAULTS = Defaults(
+    claim="pmap-silence.debugging",
+    needs=devices(COUNT),
+    left_out="each process calls back to its own host",
+)
 
 
 # --- Shapes alone --------------------------------------------------------------------------------
@@ -50,13 +56,11 @@ SHAPES: Mapping[str, Shape] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.debugging.eval-shape.{shape}",
     shape=SHAPES,
-    claim=CLAIM,
     title="`jax.eval_shape` of a mapped function with {shape.text} computes nothing.",
     fact="silences.debugging.eval-shape",
-    needs=devices(COUNT),
     left_out="of several processes' shapes nothing is said here",
     expect=lambda shape: everywhere(
         twice(
@@ -118,14 +122,11 @@ EAGER: Mapping[str, Eager] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.debugging.disable-jit.{eager}",
     eager=EAGER,
-    claim=CLAIM,
     title="Under `jax.disable_jit()`, a mapped function whose body {eager.text}.",
     fact="silences.debugging.disable-jit",
-    needs=devices(COUNT),
-    left_out=ONE_PROCESS_ONLY,
     expect=lambda eager: everywhere(eager.expected),
 )
 def unjitted(impl: Implementation, cluster: Cluster, eager: Eager) -> None:
@@ -207,14 +208,11 @@ CHECKS: Mapping[str, Check] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.debugging.check.{check}",
     check=CHECKS,
-    claim=CLAIM,
     title="A mapped function under {check.text}.",
     fact="silences.debugging.check",
-    needs=devices(COUNT),
-    left_out=ONE_PROCESS_ONLY,
     expect=lambda check: everywhere(check.expected),
 )
 def checked(impl: Implementation, cluster: Cluster, check: Check) -> None:
@@ -340,16 +338,13 @@ class Printed(io.TextIOBase):
         return len(text)
 
 
-@family(
+@DEFAULTS.family(
     "silences.debugging.callback.{callback}",
     callback=CALLBACKS,
-    claim=CLAIM,
     title="A mapped function whose body calls back to the host: {callback.text}.",
     fact=lambda callback: (
         f"silences.debugging.callback.{'ordered' if callback.ordered else 'taken'}"
     ),
-    needs=devices(COUNT),
-    left_out=ONE_PROCESS_ONLY,
     expect=lambda callback: callback.columns(),
 )
 def called_back(impl: Implementation, cluster: Cluster, callback: Callback) -> None:
@@ -380,12 +375,9 @@ def called_back(impl: Implementation, cluster: Cluster, callback: Callback) -> N
 ROW = jax.ShapeDtypeStruct((WIDTH,), np.float32)
 
 
-@clause(
+@DEFAULTS.clause(
     "silences.debugging.callback-of-two-results",
-    claim=CLAIM,
     fact="silences.debugging.callback.taken",
-    needs=devices(COUNT),
-    left_out=ONE_PROCESS_ONLY,
     expect=everywhere(
         twice(
             returns(
@@ -408,12 +400,9 @@ def called_back_for_two(impl: Implementation, cluster: Cluster) -> None:
 MAP, PLAIN = "the map", "a plain jit"
 
 
-@clause(
+@DEFAULTS.clause(
     "silences.debugging.callback-ordered-then-plain",
-    claim=CLAIM,
     cause="ordered-io-callback-taken",
-    needs=devices(COUNT),
-    left_out=ONE_PROCESS_ONLY,
     expect=unless_legacy(
         every(
             in_steps(raises(ValueError, ORDERED, phase="lower"), MAP),
@@ -457,14 +446,11 @@ CHECKED: Mapping[str, Checked] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.debugging.checkify.{checked}",
     checked=CHECKED,
-    claim=CLAIM,
     title="`checkify` of a mapped function with a check {checked.text}.",
     fact="silences.debugging.checkify",
-    needs=devices(COUNT),
-    left_out=ONE_PROCESS_ONLY,
     expect=lambda checked: everywhere(
         twice(
             returns(
@@ -502,11 +488,8 @@ def checkified(impl: Implementation, cluster: Cluster, checked: Checked) -> None
         cluster.twice(asked)
 
 
-@clause(
+@DEFAULTS.clause(
     "silences.debugging.inspect-sharding",
-    claim=CLAIM,
-    needs=devices(COUNT),
-    left_out=ONE_PROCESS_ONLY,
     expect=unless_legacy(
         twice(raises(NotImplementedError, "ReplicaAxisContext", phase="lower")),
         twice(returns(lambda place: place.rows(WIDTH) * 2, text="the rows, doubled")),

@@ -13,7 +13,8 @@ import jax
 
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere, of_jax
-from conformance.spec.expectation import Expectation, every, noted, raises, returns, twice
+from conformance.spec.expectation import every, noted, raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place

@@ -12,15 +12,15 @@ import jax
 import numpy as np
 
 from conformance.sections.silences.answers import CONTROLLED, ONE_PROCESS_ALONE, WIDTH, control
-from conformance.spec.clause import clause
 from conformance.spec.columns import everywhere, of_pmaps
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import TWICE, every, in_steps, returns
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
 
-CLAIM = "pmap-silence.dtypes"
+DEFAULTS = Defaults(claim="pmap-silence.dtypes", left_out=ONE_PROCESS_ALONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,11 @@ def through(dtype: Dtype) -> Any:
     return model
 
 
-@family(
+@DEFAULTS.family(
     "silences.dtype.{dtype}",
     dtype=DTYPES,
-    claim=CLAIM,
     title=lambda dtype: f"{dtype.name} is returned unchanged by a mapped identity.",
     fact="silences.dtype.kept",
-    left_out=ONE_PROCESS_ALONE,
     expect=lambda dtype: everywhere(in_steps(returns(through(dtype)), *TWICE)),
 )
 def kept(impl: Implementation, cluster: Cluster, dtype: Dtype) -> None:
@@ -135,13 +133,11 @@ def added_up(dtype: Dtype) -> Any:
     return model
 
 
-@family(
+@DEFAULTS.family(
     "silences.dtype.sum-{dtype}",
     dtype={key: one for key, one in DTYPES.items() if one.total},
-    claim=CLAIM,
     title=lambda dtype: f"A psum of {dtype.name} has the same dtype as under legacy pmap.",
     fact="silences.dtype.sum",
-    left_out=ONE_PROCESS_ALONE,
     expect=lambda dtype: everywhere(in_steps(returns(added_up(dtype)), *TWICE)),
 )
 def summed(impl: Implementation, cluster: Cluster, dtype: Dtype) -> None:
@@ -164,11 +160,9 @@ def of_rows(place: Place) -> Any:
     return [np.array(True), np.array([8, WIDTH], np.int32), place.rows(WIDTH) * 2]
 
 
-@clause(
+@DEFAULTS.clause(
     "silences.dtype.float0-returned",
-    claim=CLAIM,
     fact="silences.dtype.float0",
-    left_out=ONE_PROCESS_ALONE,
     expect=of_pmaps(
         every(CONTROLLED, in_steps(returns(of_rows), *TWICE)),
         "what a jit of its body makes of float0, it makes without a map",
@@ -189,11 +183,9 @@ def float0_returned(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(call)
 
 
-@clause(
+@DEFAULTS.clause(
     "silences.dtype.float0-passed",
-    claim=CLAIM,
     fact="silences.dtype.float0",
-    left_out=ONE_PROCESS_ALONE,
     expect=everywhere(in_steps(returns(lambda place: place.rows(WIDTH) * 2), *TWICE)),
 )
 def float0_passed(impl: Implementation, cluster: Cluster) -> None:

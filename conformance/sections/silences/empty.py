@@ -11,7 +11,8 @@ import numpy as np
 
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import TWICE, Model, in_steps, returns
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import TWICE, in_steps, returns
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place

@@ -23,7 +23,8 @@ from conformance.spec.aspects import LOGS
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
 from conformance.spec.emissions import log_record
-from conformance.spec.expectation import Expectation, OfEachStep, every, raises, returns, twice
+from conformance.spec.expectation import OfEachStep, every, raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.observation import Step
 from conformance.spec.topology import Place

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from conformance.sections.silences.checking import CHECKS, Check, asked
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import Model, raises, returns, twice
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import raises, returns, twice
 from conformance.spec.family import family, table
 from conformance.spec.topology import ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation

@@ -24,7 +24,8 @@ from conformance.sections.silences.answers import (
     nested,
 )
 from conformance.spec.columns import Columns
-from conformance.spec.expectation import Expectation, every, in_steps, raises
+from conformance.spec.expectation import every, in_steps, raises
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.releases import by_release

@@ -15,8 +15,8 @@ import numpy as np
 
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE
 from conformance.spec.columns import everywhere
-from conformance.spec.comparing import Keys
-from conformance.spec.expectation import TWICE, Model, in_steps, returns
+from conformance.spec.comparing import Keys, Model
+from conformance.spec.expectation import TWICE, in_steps, returns
 from conformance.spec.family import family, table
 from conformance.spec.texts import described, text_of
 from conformance.spec.topology import Place

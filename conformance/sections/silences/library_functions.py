@@ -17,7 +17,8 @@ from conformance.sections.silences.checking import CHECKS, Check, asked
 from conformance.sections.silences.library_cases import FAMILIES, WHOLE, Functions, rows
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import Expectation, every, in_steps, noted, returns
+from conformance.spec.expectation import every, in_steps, noted, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation

@@ -12,10 +12,11 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 from numpy.typing import NDArray
 
-from conformance.spec.clause import clause, devices
+from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere, of_jax, of_shard_map
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import returns, twice
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
@@ -26,8 +27,12 @@ Rows = NDArray[Any]
 CLAIM = "pmap-silence.maps-over-one-device"
 COUNT = 8  # devices
 WIDTH = 3  # of a row
-LEFT_OUT = "a map over one device of several processes: multi_controller.subsets"
 ONE_AXIS = "a pmap is over one axis"
+
+DEFAULTS = Defaults(
+    needs=devices(COUNT),
+    left_out="a map over one device of several processes: multi_controller.subsets",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +73,12 @@ USES: Mapping[str, Use] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.one-device.{use}",
     use=USES,
     claim=CLAIM,
     title="A mapped function over one device: {use.text}.",
     fact=lambda use: f"silences.one-device.{'whole' if use.out_axes is None else 'rows'}",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=lambda use: everywhere(
         twice(
             returns(
@@ -147,15 +150,13 @@ AXES: Mapping[str, Axis] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.one-device-axis.{axis}",
     axis=AXES,
     claim=CLAIM,
     title="A shard_map over a mesh with an axis of one device: {axis.text}.",
     fact=lambda axis: f"silences.one-device-axis{'' if axis.check_vma else '.unchecked'}",
     fixes=lambda axis: None if axis.check_vma else "silences.one-device-axis.unnamed",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=lambda axis: of_shard_map(
         twice(
             returns(
@@ -182,11 +183,9 @@ def one_device_axis(impl: Implementation, cluster: Cluster, axis: Axis) -> None:
 EXPLICIT = jax.sharding.AxisType.Explicit
 
 
-@clause(
+@DEFAULTS.clause(
     "silences.one-device-axis.reshaped",
     claim="parallel.shardings-propagate",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=of_jax(
         twice(
             returns(
@@ -234,13 +233,12 @@ NAMED: Mapping[str, Named] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.spmd-axis-name.inside.{named}",
     named=NAMED,
     claim="pmap-silence.spmd-axis-name",
     title="A vmap in the body, whose spmd_axis_name is {named.text}.",
     fact="silences.spmd-axis-name.inside",
-    needs=devices(COUNT),
     left_out="what a body computes of its row is its device's own affair",
     expect=everywhere(
         twice(returns(lambda place: place.all_rows(WIDTH) * 2, text="each row, doubled"))
@@ -252,13 +250,12 @@ def spmd_inside(impl: Implementation, cluster: Cluster, named: Named) -> None:
     cluster.twice(function, impl.given(cluster.rows(WIDTH)))
 
 
-@family(
+@DEFAULTS.family(
     "silences.spmd-axis-name.around.{named}",
     named=NAMED,
     claim="pmap-silence.spmd-axis-name",
     title="A vmap of a mapped function, whose spmd_axis_name is {named.text}.",
     fact="silences.spmd-axis-name.around",
-    needs=devices(COUNT),
     left_out="a map under vmap in several processes: multi_controller.map",
     expect=everywhere(
         twice(

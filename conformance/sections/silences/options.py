@@ -18,7 +18,7 @@ from conformance.sections.silences.answers import (
     control,
     doubled,
 )
-from conformance.spec.expectation import Model
+from conformance.spec.comparing import Model
 from conformance.spec.family import family, table
 from conformance.worker.bodies import double
 from conformance.worker.protocols import Cluster, Implementation

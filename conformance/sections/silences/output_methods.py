@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from conformance.spec.arrays import returns_array
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import raises, twice
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.bodies import double
@@ -30,10 +31,14 @@ Use = Callable[[Any], Any]
 
 COUNT = 8  # devices
 WIDTH = 3  # of a row
-LEFT_OUT = "in several processes an output is used in errors.indexing and indexing.access"
 SLICING = "pmap-silence.output-slicing"
 ITERATING = "pmap-silence.output-iteration"
 UPDATING = "pmap-silence.output-updates"
+
+DEFAULTS = Defaults(
+    needs=devices(COUNT),
+    left_out="in several processes an output is used in errors.indexing and indexing.access",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,38 +284,32 @@ UPDATES: Mapping[str, Form] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.output.slice.{form}",
     form=SLICES,
     claim=SLICING,
     title="On a mapped function's output: {form.text}.",
     fact="silences.output.slice",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=lambda form: everywhere(
         twice(returns_array(form.by_numpy, text=f"NumPy's {form.text}"))
     ),
 )
-@family(
+@DEFAULTS.family(
     "silences.output.iterate.{form}",
     form=ITERATIONS,
     claim=ITERATING,
     title="On a mapped function's output: {form.text}.",
     fact="silences.output.iterate",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=lambda form: everywhere(
         twice(returns_array(form.by_numpy, text=f"NumPy's {form.text}"))
     ),
 )
-@family(
+@DEFAULTS.family(
     "silences.output.update.{form}",
     form=UPDATES,
     claim=UPDATING,
     title="On a mapped function's output: {form.text}.",
     fact="silences.output.update",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=lambda form: everywhere(
         twice(returns_array(form.by_numpy, text=f"NumPy's {form.text}"))
     ),
@@ -361,14 +360,12 @@ REFUSALS: Mapping[str, Refusal] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.output.refused.{refusal}",
     refusal=REFUSALS,
     claim="{refusal.claim}",
     title="On a mapped function's output, {refusal.text} is refused.",
     fact="silences.output.refused",
-    needs=devices(COUNT),
-    left_out=LEFT_OUT,
     expect=lambda refusal: everywhere(twice(raises(refusal.error, refusal.pattern))),
 )
 def refuse(impl: Implementation, cluster: Cluster, refusal: Refusal) -> None:

@@ -20,10 +20,11 @@ from conformance.sections.silences.answers import (
     ask,
     control,
 )
-from conformance.spec.clause import clause, devices
+from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere, of_shard_map
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import every, in_steps, not_applicable, returns
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.names import SHARD_MAP
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
@@ -35,6 +36,8 @@ COUNTED = "as often as it was traced after each call"
 
 # The arguments of a call, from the place and the previous call's result.
 Given = Callable[[Place, Any], tuple[Any, ...]]
+
+DEFAULTS = Defaults(claim="pmap-silence.retraces", left_out=ONE_PROCESS_ALONE)
 
 
 def host(place: Place, result: Any) -> tuple[Any, ...]:
@@ -177,12 +180,10 @@ def as_often(case: Calls) -> Columns:
     return columns | ({SHARD_MAP: not_applicable(case.only_pmap)} if case.only_pmap else {})
 
 
-@family(
+@DEFAULTS.family(
     "silences.retraces.{case}",
     case=CALLS,
-    claim="pmap-silence.retraces",
     title="A mapped function called with {case.text} is traced as often as under legacy pmap.",
-    left_out=ONE_PROCESS_ALONE,
     expect=as_often,
 )
 def traced(impl: Implementation, cluster: Cluster, case: Calls) -> None:
@@ -222,12 +223,10 @@ WRAPPERS: Mapping[str, Wrappers] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.retraces.{case}",
     case=WRAPPERS,
-    claim="pmap-silence.retraces",
     title="With {case.text}, a mapped function is traced as often as under legacy pmap.",
-    left_out=ONE_PROCESS_ALONE,
     expect=lambda case: (
         everywhere(
             in_steps(
@@ -285,16 +284,14 @@ HALVES: Mapping[str, Halves] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.retraces.{halves}",
     halves=HALVES,
-    claim="pmap-silence.retraces",
     title=(
         "A jitted function with a shard_map, whose mesh it {halves.text},"
         " is called on each half of the devices, twice."
     ),
     needs=devices(8),
-    left_out=ONE_PROCESS_ALONE,
     expect=lambda halves: of_shard_map(
         in_steps(
             returns(
@@ -341,10 +338,8 @@ MODULE = "conformance.sections.silences.cached_gradients"
 TWO_RUNS = "two runs"
 
 
-@clause(
+@DEFAULTS.clause(
     "silences.retraces.two-runs-of-a-gradient",
-    claim="pmap-silence.retraces",
-    left_out=ONE_PROCESS_ALONE,
     deadline_s=160.0,
     expect=of_shard_map(
         every(CONTROLLED, in_steps(answers([[0, 1], [1, 0]]), TWO_RUNS)),

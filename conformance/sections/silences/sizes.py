@@ -23,7 +23,8 @@ from conformance.sections.silences.answers import (
     numbers,
     rank,
 )
-from conformance.spec.expectation import Model, raises
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import raises
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
 from conformance.spec.topology import Place

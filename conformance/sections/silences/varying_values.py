@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from conformance.sections.silences.checking import CHECKED, CHECKS, Check, asked, varying
 from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere
-from conformance.spec.expectation import Expectation, raises, returns, twice
+from conformance.spec.expectation import raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import SHARD_MAP
 from conformance.spec.topology import Place

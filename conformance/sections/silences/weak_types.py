@@ -12,7 +12,8 @@ import numpy as np
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
 from conformance.spec.arrays import returns_weak
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import TWICE, Model, in_steps, not_applicable
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import TWICE, in_steps, not_applicable
 from conformance.spec.family import family, table
 from conformance.spec.names import SHARD_MAP
 from conformance.spec.texts import described

@@ -22,16 +22,17 @@ from conformance.sections.silences.answers import (
     control,
     doubled,
 )
-from conformance.spec.clause import clause
 from conformance.spec.columns import of_pmaps
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import TWICE, every, in_steps, returns
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.worker.implementations import wrapper_kind
 from conformance.worker.protocols import Cluster, Implementation
 
-CLAIM = "pmap-silence.wrapper-attributes"
 OF_JIT = "what jit(shard_map(f)) is called is for who writes it"
 ASKED = "what is asked"
+
+DEFAULTS = Defaults(claim="pmap-silence.wrapper-attributes", left_out=ONE_PROCESS_ALONE)
 
 
 def marked(function: Any) -> Any:
@@ -152,14 +153,12 @@ ATTRIBUTES: Mapping[str, Attribute] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.wrapper.{attribute}-of-{function}",
     attribute=ATTRIBUTES,
     function=FUNCTIONS,
-    claim=CLAIM,
     title="A mapped function of {function.text} has {attribute.text} as under legacy pmap.",
     fact="silences.wrapper.{attribute}",
-    left_out=ONE_PROCESS_ALONE,
     expect=lambda attribute, function: of_pmaps(
         every(CONTROLLED, in_steps(answers(attribute.wanted(function)), ASKED)), OF_JIT
     ),
@@ -198,12 +197,10 @@ OBJECTS: Mapping[str, Object] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "silences.wrapper.{case}",
     case=OBJECTS,
-    claim=CLAIM,
     title="A mapped function {case.text}.",
-    left_out=ONE_PROCESS_ALONE,
     expect=of_pmaps(every(CONTROLLED, in_steps(answers(True), ASKED)), OF_JIT),
 )
 def as_object(impl: Implementation, cluster: Cluster, case: Object) -> None:
@@ -213,11 +210,8 @@ def as_object(impl: Implementation, cluster: Cluster, case: Object) -> None:
     ask(cluster, ASKED, lambda: case.holds(mapped))
 
 
-@clause(
-    "silences.wrapper.as-a-method",
-    claim=CLAIM,
-    left_out=ONE_PROCESS_ALONE,
-    expect=of_pmaps(in_steps(returns(doubled), *TWICE), OF_JIT),
+@DEFAULTS.clause(
+    "silences.wrapper.as-a-method", expect=of_pmaps(in_steps(returns(doubled), *TWICE), OF_JIT)
 )
 def as_a_method(impl: Implementation, cluster: Cluster) -> None:
     """A mapped function that is a class attribute is bound like a method, with static `self`."""

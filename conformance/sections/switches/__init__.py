@@ -13,15 +13,9 @@ from typing import Any
 import numpy as np
 
 from conformance.spec.columns import Columns
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    OfEachStep,
-    every,
-    in_steps,
-    not_applicable,
-    returns,
-)
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import OfEachStep, every, in_steps, not_applicable, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step
 from conformance.spec.topology import Place

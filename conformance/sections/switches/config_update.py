@@ -11,7 +11,7 @@ from conformance.sections.switches import (
     follow,
     ran,
 )
-from conformance.spec.clause import clause
+from conformance.spec.defaults import Defaults
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.worker.protocols import Cluster, Implementation
 
@@ -21,28 +21,22 @@ OPTION = {LEGACY_PMAP: "False", NEW_PMAP: "True"}
 
 CONSTRUCTION = "switches.config-update.at-construction"
 
+DEFAULTS = Defaults(left_out=OF_A_PROCESS, deadline_s=DEADLINE_S, selects=True)
 
-@clause(
+
+@DEFAULTS.clause(
     "switches.config-update.before-construction",
     claim="migrate-pmap.config-update",
     fact=CONSTRUCTION,
-    left_out=OF_A_PROCESS,
     expect=BOTH,
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
 def before_construction(impl: Implementation, cluster: Cluster) -> None:
     """`config.update` is called before `jax.pmap(f)`."""
     follow(cluster, "session", OPTION[impl.name], "map", "call", "call")
 
 
-@clause(
-    "switches.config-update.over-environment",
-    claim="migrate-pmap.config-update",
-    left_out=OF_A_PROCESS,
-    expect=BOTH,
-    deadline_s=DEADLINE_S,
-    selects=True,
+@DEFAULTS.clause(
+    "switches.config-update.over-environment", claim="migrate-pmap.config-update", expect=BOTH
 )
 def over_environment(impl: Implementation, cluster: Cluster) -> None:
     """`config.update` in a process whose environment variable has the opposite value."""
@@ -51,13 +45,10 @@ def over_environment(impl: Implementation, cluster: Cluster) -> None:
     follow(cluster, "session", *words, environment=opposite)
 
 
-@clause(
+@DEFAULTS.clause(
     "switches.config-update.before-first-call",
     claim="migrate-pmap.switch-before-first-call",
-    left_out=OF_A_PROCESS,
     expect=BOTH,
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
 def before_first_call(impl: Implementation, cluster: Cluster) -> None:
     """`config.update` is called after `jax.pmap(f)`, and before the mapped function's first
@@ -67,13 +58,10 @@ def before_first_call(impl: Implementation, cluster: Cluster) -> None:
     follow(cluster, "session", opposite, "map", OPTION[impl.name], "call", "call")
 
 
-@clause(
+@DEFAULTS.clause(
     "switches.config-update.after-first-call",
     claim="migrate-pmap.switch-before-construction",
-    left_out=OF_A_PROCESS,
     expect=BOTH,
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
 def after_first_call(impl: Implementation, cluster: Cluster) -> None:
     """A mapped function that was already called is not changed by the option, and is called
@@ -83,18 +71,15 @@ def after_first_call(impl: Implementation, cluster: Cluster) -> None:
     follow(cluster, "session", OPTION[impl.name], "map", "call", opposite, "call")
 
 
-@clause(
+@DEFAULTS.clause(
     "switches.config-update.toggled",
     claim="migrate-pmap.switch-before-construction",
     fact=CONSTRUCTION,
-    left_out=OF_A_PROCESS,
     expect={
         LEGACY_PMAP: ran(*(LEGACY_PMAP, LEGACY_PMAP, NEW_PMAP, NEW_PMAP) * 2),
         NEW_PMAP: ran(*(NEW_PMAP, NEW_PMAP, LEGACY_PMAP, LEGACY_PMAP) * 2),
         SHARD_MAP: NO_SWITCH,
     },
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
 def toggled(impl: Implementation, cluster: Cluster) -> None:
     """One function is mapped four times in one process, and the option is changed each time."""

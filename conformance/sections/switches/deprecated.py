@@ -24,17 +24,10 @@ from conformance.sections.switches import (
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import (
-    Expectation,
-    Model,
-    OfEachStep,
-    difference,
-    every,
-    noted,
-    raises,
-    returns,
-    twice,
-)
+from conformance.spec.combining import of_result
+from conformance.spec.comparing import Model, difference
+from conformance.spec.expectation import every, noted, raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.observation import Step
 from conformance.spec.releases import by_release
@@ -119,8 +112,6 @@ def shown(name: Name, form: Form) -> Expectation:
     called = form.key == "call"
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        if step.raised is not None:
-            return False, str(step)
         problem: str | None
         if len(step.leaves) != 1:
             problem = f"{len(step.leaves)} leaves in place of one: {step}"
@@ -132,7 +123,7 @@ def shown(name: Name, form: Form) -> Expectation:
         right = [w["category"] for w in told] == ["DeprecationWarning"]
         return right and problem is None, problem or saw_warnings(step)
 
-    return of_program(OfEachStep(f"shows the DeprecationWarning {name.deprecated!r}", check_step))
+    return of_program(of_result(f"shows the DeprecationWarning {name.deprecated!r}", check_step))
 
 
 def warns_of(name: Name, form: Form) -> Expectation:

@@ -14,9 +14,9 @@ from conformance.sections.switches import (
     only_old,
     results,
 )
-from conformance.spec.clause import clause
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import raises
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.worker import child
 from conformance.worker.protocols import Cluster, Implementation
 
@@ -36,6 +36,8 @@ VALUES: Mapping[str, Value] = table(
     Value("empty", "switches.environment.empty", ""),
 )
 
+DEFAULTS = Defaults(left_out=OF_A_PROCESS, deadline_s=DEADLINE_S, selects=True)
+
 
 def title(value: Value) -> str:
     """Return a title: the value for each of the two implementations."""
@@ -43,15 +45,12 @@ def title(value: Value) -> str:
     return f"{VARIABLE}={value.false} for legacy pmap{also}."
 
 
-@family(
+@DEFAULTS.family(
     "switches.environment.{value}",
     value=VALUES,
     claim=lambda value: "migrate-pmap.environment-variable" if value is DIGIT else FALSE_LIKE,
     title=title,
-    left_out=OF_A_PROCESS,
     expect=lambda value: value.columns,
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
 def environment_variable(impl: Implementation, cluster: Cluster, value: Value) -> None:
     """The environment variable is set before the process starts."""
@@ -66,13 +65,8 @@ REFUSED = raises(
 )
 
 
-@clause(
-    "switches.environment.wrong-value",
-    claim=FALSE_LIKE,
-    left_out=OF_A_PROCESS,
-    expect=only_old(of_program(REFUSED)),
-    deadline_s=DEADLINE_S,
-    selects=True,
+@DEFAULTS.clause(
+    "switches.environment.wrong-value", claim=FALSE_LIKE, expect=only_old(of_program(REFUSED))
 )
 def wrong_value(impl: Implementation, cluster: Cluster) -> None:
     """A value that is neither true nor false is refused by an error that names the variable."""

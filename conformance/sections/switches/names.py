@@ -13,6 +13,7 @@ import numpy as np
 
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere, of_jax
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import along, every, noted, returns, sharded, steps, twice
 from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Place
@@ -21,6 +22,8 @@ from conformance.worker.protocols import Cluster, Implementation
 
 SHORT = "switches.names.short"
 A_NAME = "a name is the same in every process"
+
+DEFAULTS = Defaults(needs=devices(2), topologies=ONE_AND_FOUR)
 
 
 def true(question: str) -> Any:
@@ -132,12 +135,8 @@ def name_lowered(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(function, rows)
 
 
-@clause(
-    "switches.names.smap",
-    claim="migrate-pmap.name-smap",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
-    expect=of_jax(twice(returns(doubled(2)))),
+@DEFAULTS.clause(
+    "switches.names.smap", claim="migrate-pmap.name-smap", expect=of_jax(twice(returns(doubled(2))))
 )
 def name_smap(impl: Implementation, cluster: Cluster) -> None:
     """`jax.smap` maps over the axis of the mesh in context."""
@@ -165,11 +164,9 @@ def of_processes(some: Any) -> Any:
     return np.bincount([device.process_index for device in some], minlength=jax.process_count())
 
 
-@clause(
+@DEFAULTS.clause(
     "switches.names.make-mesh",
     claim="migrate-pmap.name-make-mesh",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=of_jax(twice(returns(counts))),
 )
 def name_make_mesh(impl: Implementation, cluster: Cluster) -> None:
@@ -181,11 +178,9 @@ def name_make_mesh(impl: Implementation, cluster: Cluster) -> None:
 MESH = "mesh"
 
 
-@clause(
+@DEFAULTS.clause(
     "switches.names.axistype",
     claim="multi-process.make-mesh-default-devices",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
     expect=of_jax(
         twice(
             every(
@@ -283,11 +278,10 @@ def product(place: Place) -> Any:
     return place.mine(left @ right)
 
 
-@clause(
+@DEFAULTS.clause(
     "switches.names.sharded-matmul",
     claim="multi-process.sharded-matmul-result",
     needs=devices(4),
-    topologies=ONE_AND_FOUR,
     expect=of_jax(
         twice(
             every(returns(product), sharded("with the spec P('a', None)", along("a", None))),

@@ -11,16 +11,8 @@ import jax
 
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import unless_legacy
-from conformance.spec.expectation import (
-    Expectation,
-    along,
-    every,
-    in_steps,
-    noted,
-    returns,
-    sharded,
-    twice,
-)
+from conformance.spec.expectation import along, every, in_steps, noted, returns, sharded, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
 from conformance.worker.bodies import double, doubled
 from conformance.worker.protocols import Cluster, Implementation

@@ -16,7 +16,8 @@ import numpy as np
 from conformance.sections.switches import REMOVED_IN
 from conformance.spec.clause import clause
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Expectation, every, in_steps, raises, returns, twice, warns
+from conformance.spec.expectation import every, in_steps, raises, returns, twice, warns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.releases import by_release
 from conformance.worker.protocols import Cluster, Implementation

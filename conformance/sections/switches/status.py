@@ -26,8 +26,10 @@ from conformance.sections.switches import (
 )
 from conformance.spec.clause import clause
 from conformance.spec.columns import of_jax
-from conformance.spec.expectation import Expectation, OfEachStep, every, raises, returns
-from conformance.spec.family import family, table
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import OfEachStep, every, raises, returns
+from conformance.spec.expected import Expectation
+from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP
 from conformance.spec.observation import Step
 from conformance.spec.releases import by_release
@@ -49,6 +51,8 @@ NO_FLAG = of_program(
     )
 )
 
+DEFAULTS = Defaults(left_out=OF_A_PROCESS, deadline_s=DEADLINE_S, selects=True)
+
 
 # --- The default, and until when legacy pmap can be selected --------------------------------------
 
@@ -66,13 +70,10 @@ def default(impl: Implementation, cluster: Cluster) -> None:
     follow(cluster, "session", "map", "call", "call")
 
 
-@clause(
+@DEFAULTS.clause(
     "switches.temporary",
     claim="migrate-pmap.switches-are-temporary",
-    left_out=OF_A_PROCESS,
     expect=only_old(by_release(REMOVED_IN, before=OLD_RAN, since=NO_OPTION)),
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
 def temporary(impl: Implementation, cluster: Cluster) -> None:
     """The option selects legacy pmap until the first releases of 2026, and then is removed."""
@@ -178,7 +179,7 @@ PARSED_ALONE: Mapping[str, Way] = table(
 )
 
 
-@family(
+@DEFAULTS.family(
     "switches.obeyed-or-told.{way}",
     way={**FROM_OUTSIDE, **PARSED_ALONE},
     claim=AFTER_REMOVAL,
@@ -186,66 +187,48 @@ PARSED_ALONE: Mapping[str, Way] = table(
         "{way.text} takes effect; in versions without legacy pmap, using it gives a warning "
         "or an error."
     ),
-    left_out=OF_A_PROCESS,
     expect=lambda way: only_old(obeyed_or(way.gone)),
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
-@family(
+@DEFAULTS.family(
     "switches.deprecation.{way}",
     way=FROM_OUTSIDE,
     claim=WARNING,
     fact=WARNING_GIVEN,
     title="{way.text} gives a DeprecationWarning, visible or not; once it is removed, an error.",
-    left_out=OF_A_PROCESS,
     expect=lambda way: only_old(until_removed(GIVEN, way.gone)),
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
 def old_from_outside(impl: Implementation, cluster: Cluster, way: Way) -> None:
     """Select legacy pmap by one of the switches."""
     follow(cluster, *way.words, environment=way.environment)
 
 
-@clause(
+@DEFAULTS.clause(
     "switches.obeyed-or-told.config-update",
     claim=AFTER_REMOVAL,
     title=(
         "The option takes effect; in versions without legacy pmap, using it gives a warning "
         "or an error."
     ),
-    left_out=OF_A_PROCESS,
     expect=only_old(obeyed_or(NO_OPTION)),
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
-@clause(
+@DEFAULTS.clause(
     "switches.deprecation.config-update",
     claim=WARNING,
     fact=WARNING_GIVEN,
     title="The option gives a DeprecationWarning, visible or not; once it is removed, an error.",
-    left_out=OF_A_PROCESS,
     expect=only_old(until_removed(GIVEN, NO_OPTION)),
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
-@clause(
+@DEFAULTS.clause(
     "switches.deprecation.shown",
     claim=WARNING,
     title="A user who sets the option in the main file sees the DeprecationWarning by default.",
-    left_out=OF_A_PROCESS,
     expect=only_old(until_removed(SHOWN, NO_OPTION)),
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
-@clause(
+@DEFAULTS.clause(
     "switches.deprecation.text",
     claim=WARNING,
     title="The DeprecationWarning of the option says what to do instead.",
-    left_out=OF_A_PROCESS,
     expect=only_old(until_removed(HELPFUL, of_program(raises(child.ChildError, "shard_map")))),
-    deadline_s=DEADLINE_S,
-    selects=True,
 )
 def old_by_option(impl: Implementation, cluster: Cluster) -> None:
     """Select legacy pmap by the option, set three times: the number of warnings shows too."""

@@ -15,7 +15,9 @@ import numpy as np
 
 from conformance.spec.clause import Timing, clause, processes
 from conformance.spec.columns import Columns, everywhere
-from conformance.spec.expectation import Expectation, Model, returns, steps
+from conformance.spec.comparing import Model
+from conformance.spec.expectation import returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import ONE_AND_SEVERAL, ONE_PROCESS, SEVERAL_PROCESSES, Place

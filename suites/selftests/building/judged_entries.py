@@ -12,7 +12,7 @@ from observations import (
 
 from conformance.judging.deviations import Deviation, seen_patterns
 from conformance.model.verdicts import Verdict
-from conformance.spec.expectation import Fault, Whereabouts
+from conformance.spec.faults import Fault, Whereabouts
 from conformance.spec.names import IMPLEMENTATIONS
 
 HUNG_TEXT = "no answer within 1 s from process 1; process 1 is in File probe.py"

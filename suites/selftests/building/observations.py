@@ -15,7 +15,8 @@ import numpy as np
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
 from conformance.spec.containers import flattened
-from conformance.spec.expectation import Expectation, Fault, Whereabouts
+from conformance.spec.expected import Expectation
+from conformance.spec.faults import Fault, Whereabouts
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Observation, parse, to_json
 from conformance.spec.texts import described

@@ -28,7 +28,8 @@ from conformance.catalogue.loading import Catalogue, CatalogueError
 from conformance.judging import applicability
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause, Need, clause, devices, processes
-from conformance.spec.expectation import Expectation, NotApplicable, not_applicable, returns
+from conformance.spec.expectation import NotApplicable, not_applicable, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.names import IMPLEMENTATIONS, JAX
 from conformance.spec.topology import Topology
 

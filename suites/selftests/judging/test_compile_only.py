@@ -22,16 +22,8 @@ from conformance.judging import compile_only
 from conformance.judging.judge import Judgement, judge
 from conformance.model.verdicts import Verdict
 from conformance.spec import names
-from conformance.spec.expectation import (
-    Expectation,
-    along,
-    every,
-    noted,
-    raises,
-    returns,
-    sharded,
-    steps,
-)
+from conformance.spec.expectation import along, every, noted, raises, returns, sharded, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.topology import Place, Topology
 from harness.running.cells import CellId
 

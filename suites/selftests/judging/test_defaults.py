@@ -32,7 +32,8 @@ from conformance.model.verdicts import Verdict
 from conformance.spec.arrays import WEAKLY, returns_weak
 from conformance.spec.containers import Node, flattened
 from conformance.spec.emissions import EmissionPattern, log_record, warning
-from conformance.spec.expectation import Expectation, every, in_steps, raises, returns, warns
+from conformance.spec.expectation import every, in_steps, raises, returns, warns
+from conformance.spec.expected import Expectation
 from conformance.spec.names import NEW_PMAP
 from conformance.spec.releases import by_release
 from conformance.spec.topology import Place

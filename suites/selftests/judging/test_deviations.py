@@ -34,8 +34,9 @@ from conformance.judging.deviations import (
     unmatched,
 )
 from conformance.judging.seen import step_pattern
-from conformance.spec.expectation import All, Fault, Finding, NotApplicable, Whereabouts
+from conformance.spec.expectation import All, Finding, NotApplicable
 from conformance.spec.expectation import returns as expects
+from conformance.spec.faults import Fault, Whereabouts
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Observation
 from conformance.spec.topology import Topology

@@ -34,11 +34,7 @@ from conformance.judging.judge import PROOF, Judgement, judge
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
 from conformance.spec.expectation import (
-    Expectation,
-    Fault,
     Finding,
-    Whereabouts,
-    all_but_the_last,
     every,
     hangs,
     not_applicable,
@@ -48,6 +44,8 @@ from conformance.spec.expectation import (
     sharded,
     steps,
 )
+from conformance.spec.expected import Expectation
+from conformance.spec.faults import Fault, Whereabouts, all_but_the_last
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Observation
 from conformance.spec.topology import Topology

@@ -9,7 +9,8 @@ from observations import leaf, observation, raised, received, returned
 
 from conformance.judging.seen import agrees, fault_pattern, shown, step_pattern, steps_of
 from conformance.spec.codes import Code
-from conformance.spec.expectation import Fault, Finding, Whereabouts
+from conformance.spec.expectation import Finding
+from conformance.spec.faults import Fault, Whereabouts
 
 
 @pytest.mark.parametrize(

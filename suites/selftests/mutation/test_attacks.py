@@ -19,7 +19,7 @@ from real import PACKAGES, catalogue, entries
 from conformance.judging.deviations import matching
 from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
-from conformance.spec.expectation import Fault, Whereabouts
+from conformance.spec.faults import Fault, Whereabouts
 from conformance.spec.names import NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import OUTSIDE
 from conformance.spec.topology import Place, Topology

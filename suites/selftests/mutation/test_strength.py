@@ -32,19 +32,17 @@ from observations import (
 
 from conformance.catalogue import loading
 from conformance.catalogue.loading import Catalogue
-from conformance.commands.strength import ResultsError, strength
+from conformance.commands.strength import strength
 from conformance.model.verdicts import Verdict
-from conformance.mutation.perturbing import PERTURBATIONS, Case, Seen
+from conformance.mutation.perturbing import PERTURBATIONS
+from conformance.mutation.perturbing.case import Case, Seen
 from conformance.mutation.perturbing.messages import Messages
 from conformance.mutation.strength import measure, prepared, sampled, trials
 from conformance.spec import aspects
 from conformance.spec.clause import Clause
 from conformance.spec.emissions import EmissionPattern, log_record, warning
 from conformance.spec.expectation import (
-    Expectation,
-    Fault,
     OfEachStep,
-    Whereabouts,
     along,
     claimed,
     every,
@@ -56,9 +54,12 @@ from conformance.spec.expectation import (
     steps,
     steps_if_taken,
 )
+from conformance.spec.expected import Expectation
+from conformance.spec.faults import Fault, Whereabouts
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step, parse
 from conformance.spec.topology import Place
+from conformance.store.errors import ResultsError
 from harness.commandline.main import main
 
 RETURNS = returns(doubled)

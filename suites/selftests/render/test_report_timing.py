@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from sample_results import HOSTILE, cell, claim, clause, target, timing, write
 
+from conformance.store.errors import ResultsError
 from reports.render.site.build import render
-from reports.store.results import ResultsError, load
+from reports.store.results import load
 
 HEAD = [
     target(),

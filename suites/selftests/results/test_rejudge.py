@@ -19,7 +19,8 @@ from conformance.model.records import Cell
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
 from conformance.spec.expectation import returns
-from conformance.store.reading import ResultsError, records
+from conformance.store.errors import ResultsError
+from conformance.store.reading import records
 from harness.commandline.main import main
 from harness.results import rejudge as rejudging
 from harness.results.recorder import Recorder

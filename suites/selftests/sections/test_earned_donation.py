@@ -14,7 +14,7 @@ from real import catalogue, entries
 from conformance.judging.deviations import matching
 from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
-from conformance.spec.expectation import Fault
+from conformance.spec.faults import Fault
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place, Topology
 

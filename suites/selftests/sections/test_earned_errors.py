@@ -12,7 +12,8 @@ from real import catalogue, entries
 from conformance.judging.deviations import matching
 from conformance.judging.judge import Judgement, judge
 from conformance.model.verdicts import Verdict
-from conformance.spec.expectation import Fault, NotApplicable, Whereabouts
+from conformance.spec.expectation import NotApplicable
+from conformance.spec.faults import Fault, Whereabouts
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import OUTSIDE
 from conformance.spec.topology import Place, Topology

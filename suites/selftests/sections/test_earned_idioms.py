@@ -18,8 +18,8 @@ from conformance.judging.deviations import matching
 from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
 from conformance.sections.idioms import memory, sized
+from conformance.spec.comparing import RELATIVE_TOLERANCE
 from conformance.spec.containers import flattened
-from conformance.spec.expectation import RELATIVE_TOLERANCE
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place, Topology
 

@@ -10,7 +10,8 @@ from parameterized import parameterized
 
 from conformance.spec.aspects import COMMITTED, OUTCOME, WARNINGS, figure
 from conformance.spec.codes import Code, Problem, code_of
-from conformance.spec.expectation import Expectation, OfEachStep, noted, raises, returns, sharded
+from conformance.spec.expectation import OfEachStep, noted, raises, returns, sharded
+from conformance.spec.expected import Expectation
 from conformance.spec.observation import Leaf, Observation, Raised, Step
 from conformance.spec.topology import Topology
 

@@ -16,7 +16,8 @@ from observations import doubled
 from parameterized import parameterized
 
 from conformance.spec.clause import Clause, Timing, clause, devices
-from conformance.spec.expectation import Expectation, not_applicable, returns
+from conformance.spec.expectation import not_applicable, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.worker import recording
@@ -463,7 +464,7 @@ def test_rows_without_the_field_leave_clauses_default() -> None:
 
 
 def test_a_field_that_the_rows_of_two_tables_have_is_refused() -> None:
-    message = "rows of form and other both have 'fact': give fact as a function"
+    message = r"rows of form and other both have '(\w+)': give \1 as a function"
     with pytest.raises(ValueError, match=message):
         declared("errors.{form}.{other}", form=PLACED, other=PLACED, title="It.")
 

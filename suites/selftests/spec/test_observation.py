@@ -12,7 +12,7 @@ import pytest
 from observations import JAX, leaf, observation, raised, received, returned
 from parameterized import parameterized
 
-from conformance.spec.expectation import HALF_TOLERANCE, difference
+from conformance.spec.comparing import HALF_TOLERANCE, difference
 from conformance.spec.observation import (
     MESSAGE_KEPT,
     Leaf,

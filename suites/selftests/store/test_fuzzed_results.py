@@ -24,7 +24,7 @@ from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.loading import Catalogue
 from conformance.spec.expectation import returns
-from conformance.store.reading import ResultsError
+from conformance.store.errors import ResultsError
 from harness.commandline.main import main
 from harness.plugin.sharding import durations
 from harness.results import rejudge

@@ -32,11 +32,12 @@ import reports
 from conformance.model.records import Cause
 from conformance.model.schema import schema
 from conformance.model.verdicts import Verdict
+from conformance.store.errors import ResultsError
 from harness.commandline.main import main
 from reports.render.site.build import render
 from reports.render.text.summary import as_json, as_text
 from reports.store.order import topology_order, version_order
-from reports.store.results import Results, ResultsError, load
+from reports.store.results import Results, load
 
 FOLDER = Path(reports.__file__).parent
 SCHEMA = schema()

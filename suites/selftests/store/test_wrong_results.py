@@ -20,7 +20,7 @@ from sample_results import cell, claim, clause, sample, target, timing, write
 
 from conformance.catalogue.causes import load_causes
 from conformance.model.records import SCHEMA_VERSION
-from conformance.store.reading import ResultsError
+from conformance.store.errors import ResultsError
 from harness.commandline.main import main
 from harness.plugin.sharding import durations
 from harness.results.gathering import gather

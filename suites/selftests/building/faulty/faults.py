@@ -20,7 +20,8 @@ import numpy as np
 from jax._src.distributed import global_state
 
 from conformance.spec.clause import clause
-from conformance.spec.expectation import Expectation, returns
+from conformance.spec.expectation import returns
+from conformance.spec.expected import Expectation
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
