@@ -38,7 +38,8 @@ SWITCHED = {LEGACY_PMAP: {SWITCH: "0"}, NEW_PMAP: {SWITCH: "1"}}
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _ENDS = re.compile(r"SIG[A-Z0-9]+|hangs|exit [1-9][0-9]*")
 _MODULES = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy"}
-_MODULE_OF = {"absl-py": "absl"}  # of a package that is not called as its module is
+# Of a package that is not called as its module is.
+_MODULE_OF = {"absl-py": "absl", "dm-haiku": "haiku", "orbax-checkpoint": "orbax"}
 
 
 class CauseError(ValueError):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from reports.analysis.comparing.changes import cause_of
 from reports.analysis.errors.messages import Message, Sort
 from reports.analysis.public_names import load_names
-from reports.render.site import documents, guide, libraries, removed, user_reports
+from reports.render.site import documents, guide, jitted, libraries, removed, user_reports
 from reports.render.site.errors import error_path, headline
 from reports.render.site.marks import Mark, together
 from reports.render.site.names import (
@@ -162,6 +162,17 @@ def _whole(results: Results) -> Iterator[Entry]:
         "Which version of a library installs beside a JAX, and what its functions do there.",
         0,
     )
+    if any(jitted_id in results.clauses for _, jitted_id in jitted.PATTERNS):
+        yield Entry(
+            "page",
+            "pmap, shard_map and plain jit",
+            jitted.PAGE,
+            "jit · jax.jit · plain jit · NamedSharding · replace pmap by jit · pjit · "
+            "in_shardings · out_shardings · pmap or jit · jit instead of pmap",
+            "The same programs as pmap, as shard_map and as plain jit: values, communication, "
+            "memory, time.",
+            0,
+        )
     packages = sorted({name for one in results.targets for name in one.packages})
     yield Entry(
         "page",

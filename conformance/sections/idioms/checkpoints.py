@@ -1,0 +1,500 @@
+"""Checkpoints of a replicated state: by orbax-checkpoint, as a pickle, as NumPy's arrays.
+
+A state is saved and restored by one release, or was written by another release, implementation and
+topology: `stored` has such states, with the program that wrote them. Processes share a folder.
+"""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.sections.idioms import (
+    AXIS,
+    RATE,
+    WIDTH,
+    batch,
+    copies,
+    examples,
+    on_each,
+    own_gradients,
+    square_loss,
+)
+from conformance.sections.idioms.models import KEPT
+from conformance.spec.clause import devices
+from conformance.spec.columns import Columns, everywhere, of_pmaps
+from conformance.spec.expectation import Expectation, raises, returns, steps
+from conformance.spec.family import family, table
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place, Topology
+from conformance.worker.bodies import Body
+from conformance.worker.protocols import Cluster, Implementation
+
+CLAIM = "pmap-silence.checkpoints"
+STORED = Path(__file__).with_name("stored")
+WRITTEN_STEPS = 2  # of training, before a state was saved
+SAVED, RESUMED = "saved", "resumed"
+REFUSED = "Cannot serialize host local jax.Array"
+ORBAX = ("orbax-checkpoint",)
+DEADLINE_S = 240.0  # of a case: each process imports orbax, which takes seconds on an idle machine
+
+
+# --- The training step ----------------------------------------------------------------------------
+
+
+def update() -> Body:
+    """A step of data-parallel descent with momentum."""
+
+    def body(state: Any, x: Any, y: Any) -> Any:
+        gradient = jax.lax.pmean(jax.grad(square_loss)(state["weights"], x, y), AXIS)
+        moment = KEPT * state["moment"] + gradient
+        weights = state["weights"] - RATE * moment
+        return {"moment": moment, "step": state["step"] + 1, "weights": weights}
+
+    return body
+
+
+def nothing() -> dict[str, Any]:
+    """The state before the first step."""
+    zero = np.zeros(WIDTH, np.float32)
+    return {"moment": zero, "step": np.int32(0), "weights": zero}
+
+
+def after(place: Place, n: int, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """NumPy's single copy of the state after step `n`, or after all steps until it."""
+    state = dict(before or nothing())
+    for k in range(n if before is not None else 1, n + 1):
+        gradient = own_gradients(state["weights"], *examples(place, k)).mean(0)
+        moment = KEPT * state["moment"] + gradient
+        state = {"moment": moment, "step": k, "weights": state["weights"] - RATE * moment}
+    return state
+
+
+def on_all(place: Place, state: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the state for each of this process's devices."""
+    count = np.full(place.topology.devices_per_process, state["step"], np.int32)
+    floats = {name: on_each(place, state[name]) for name in ("moment", "weights")}
+    return {**floats, "step": count}
+
+
+def first_copy(leaf: Any) -> Any:
+    """The first local copy of a leaf that has one for each device, on the host."""
+    return np.asarray(leaf.addressable_shards[0].data).reshape(leaf.shape[1:])
+
+
+# --- Saved and restored by one release ------------------------------------------------------------
+
+Save = Callable[[Path, Any], None]
+Restore = Callable[[Path, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A way to save and restore a state; of `one_copy`, or of what the mapped function returned."""
+
+    key: str
+    text: str
+    save: Save
+    restore: Restore
+    one_copy: bool
+    requires: tuple[str, ...] = ()
+    topologies: tuple[str, ...] = ONE_AND_TWO
+    left_out: str = ""
+
+
+def saved_by_orbax(folder: Path, state: Any) -> None:
+    """Save by orbax's StandardCheckpointer."""
+    import orbax.checkpoint
+
+    with orbax.checkpoint.StandardCheckpointer() as checkpointer:
+        checkpointer.save(folder / "orbax", state)
+
+
+def restored_by_orbax(folder: Path, like: Any) -> Any:
+    """Restore by orbax's StandardCheckpointer, with a target `like` what was saved."""
+    import orbax.checkpoint
+
+    with orbax.checkpoint.StandardCheckpointer() as checkpointer:
+        return checkpointer.restore(folder / "orbax", like)
+
+
+def pickled(folder: Path, state: Any) -> None:
+    """Write a pickle of the arrays of each process as they are."""
+    (folder / f"{jax.process_index()}.pickle").write_bytes(pickle.dumps(state))
+
+
+def unpickled(folder: Path, like: Any) -> Any:
+    """Read the pickle of this process."""
+    return pickle.loads((folder / f"{jax.process_index()}.pickle").read_bytes())
+
+
+def written_by_flax(folder: Path, state: Any) -> None:
+    """Write flax's bytes of the state, in the first process."""
+    from flax.serialization import to_bytes
+
+    if jax.process_index() == 0:
+        (folder / "state.msgpack").write_bytes(to_bytes(state))
+
+
+def read_by_flax(folder: Path, like: Any) -> Any:
+    """Read flax's bytes of a state."""
+    from flax.serialization import from_bytes
+
+    return from_bytes(like, (folder / "state.msgpack").read_bytes())
+
+
+FORMS: Mapping[str, Form] = table(
+    Form(
+        "orbax-mapped",
+        "A mapped state, saved by orbax as it is,",
+        saved_by_orbax,
+        restored_by_orbax,
+        one_copy=False,
+        requires=ORBAX,
+        topologies=ONE_PROCESS,
+        left_out="in several processes orbax refuses it",
+    ),
+    Form(
+        "orbax-one-copy",
+        "One copy of a mapped state, saved by orbax,",
+        saved_by_orbax,
+        restored_by_orbax,
+        one_copy=True,
+        requires=ORBAX,
+    ),
+    Form(
+        "pickled",
+        "A mapped state, pickled as it is,",
+        pickled,
+        unpickled,
+        one_copy=False,
+        topologies=ONE_PROCESS,
+        left_out="in several processes the arrays of shard_map are no process's own",
+    ),
+    Form(
+        "flax-bytes",
+        "One copy of a mapped state, as flax's bytes,",
+        written_by_flax,
+        read_by_flax,
+        one_copy=True,
+        requires=("flax",),
+    ),
+)
+
+
+@contextmanager
+def shared_folder(cluster: Cluster) -> Iterator[Path]:
+    """A new folder for all processes, gone after all have left it."""
+    from jax.experimental import multihost_utils
+
+    number = np.uint32(secrets.randbits(32))
+    if cluster.topology.processes > 1:
+        number = multihost_utils.broadcast_one_to_all(number)
+    folder = Path(tempfile.gettempdir(), f"conformance-checkpoint-{int(number)}")
+    folder.mkdir(exist_ok=True)
+    try:
+        cluster.meet()
+        yield folder
+    finally:
+        cluster.meet()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def resumed(impl: Implementation, cluster: Cluster, form: Form) -> None:
+    """A state is trained, saved, restored and trained for one more step."""
+    step = impl.map(update(), AXIS)
+    state = step(copies(impl, cluster, nothing()), *batch(impl, cluster, 1))
+    kept = jax.tree.map(first_copy, state) if form.one_copy else state
+    with shared_folder(cluster) as folder:
+
+        def save() -> Any:
+            form.save(folder, kept)
+            cluster.meet()
+            return np.array(True)
+
+        def resume() -> Any:
+            found = form.restore(folder, kept)
+            if form.one_copy:
+                found = copies(impl, cluster, found)
+            return step(found, *batch(impl, cluster, 2))
+
+        if cluster.step(SAVED, save) is not None:
+            cluster.step(RESUMED, resume)
+
+
+def right() -> Expectation:
+    """The state is saved, and training goes on from it."""
+    return steps(
+        saved=returns(lambda place: np.array(True), text="a state that is saved"),
+        resumed=returns(
+            lambda place: on_all(place, after(place, 2)),
+            text="the state after one more step",
+            mistakes={"a step from the state before": lambda place: on_all(place, again(place))},
+        ),
+    )
+
+
+def again(place: Place) -> dict[str, Any]:
+    """The second step, taken from the state before the first one."""
+    return after(place, 2, nothing())
+
+
+@family(
+    "idioms.checkpoints.{form}",
+    form=FORMS,
+    claim=CLAIM,
+    title="{form.text} restored and trained on: the model's numbers.",
+    needs=devices(2),
+    deadline_s=DEADLINE_S,
+    expect=everywhere(right()),
+)
+def resume_in_place(impl: Implementation, cluster: Cluster, form: Form) -> None:
+    """One release saves and restores."""
+    resumed(impl, cluster, form)
+
+
+REFUSED_FORMS: Mapping[str, Form] = table(
+    Form(
+        "orbax-mapped-refused",
+        "A mapped state in several processes, saved by orbax as it is,",
+        saved_by_orbax,
+        restored_by_orbax,
+        one_copy=False,
+        requires=ORBAX,
+    ),
+)
+
+
+@family(
+    "idioms.checkpoints.{form}",
+    form=REFUSED_FORMS,
+    claim=CLAIM,
+    title="{form.text} is refused as arrays of one process; shard_map's arrays are saved.",
+    needs=devices(2),
+    topologies=("2x2",),
+    deadline_s=DEADLINE_S,
+    cause="orbax-refuses-arrays-of-one-process",
+    expect=of_pmaps(steps(saved=raises(ValueError, REFUSED)), otherwise="") | {SHARD_MAP: right()},
+)
+def refuse_in_processes(impl: Implementation, cluster: Cluster, form: Form) -> None:
+    """pmap's arrays are of one process, shard_map's of all."""
+    resumed(impl, cluster, form)
+
+
+# --- Written by another release -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A state in `stored`: what wrote it, and with how many copies in a file."""
+
+    key: str
+    folder: str
+    text: str
+    topology: str
+    whole: bool  # whether orbax has all copies, or one
+
+
+WRITTEN: Mapping[str, Written] = table(
+    Written(
+        "legacy-072-one-process",
+        "legacy-0.7.2-1x8",
+        "legacy pmap of JAX 0.7.2 in one process",
+        "1x8",
+        whole=True,
+    ),
+    Written(
+        "legacy-092-two-processes",
+        "legacy-0.9.2-2x2",
+        "legacy pmap of JAX 0.9.2 in two processes",
+        "2x2",
+        whole=False,
+    ),
+    Written(
+        "new-092-one-process",
+        "new-0.9.2-1x8",
+        "new pmap of JAX 0.9.2 in one process",
+        "1x8",
+        whole=True,
+    ),
+)
+
+
+def stored_by(written: Written) -> dict[str, Any]:
+    """NumPy's single copy of the state that was written."""
+    return after(Place(Topology.parse(written.topology), 0), WRITTEN_STEPS)
+
+
+def target_of(written: Written) -> dict[str, Any]:
+    """NumPy arrays of the shapes and dtypes that orbax saved."""
+    count = Topology.parse(written.topology).devices
+    one = nothing()
+    return {
+        name: np.stack([leaf] * count) if written.whole else np.asarray(leaf)
+        for name, leaf in one.items()
+    }
+
+
+def single(written: Written, state: Any) -> Any:
+    """One copy of a restored state, on the host."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[0] if written.whole else leaf, state)
+
+
+def from_arrays(folder: Path, written: Written) -> Any:
+    """The state in NumPy's file, one copy."""
+    with np.load(folder / "state.npz") as arrays:
+        return {name: arrays[name][0] for name in arrays}
+
+
+def from_pickle(folder: Path, written: Written) -> Any:
+    """The state in the pickle of a JAX's arrays, one copy."""
+    state = pickle.loads((folder / "state.pickle").read_bytes())
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[0], state)
+
+
+def from_orbax(folder: Path, written: Written) -> Any:
+    """The state that orbax saved, restored to NumPy arrays, one copy."""
+    return single(written, restored_by_orbax(folder, target_of(written)))
+
+
+def without_target(folder: Path, written: Written) -> Any:
+    """The state that orbax saved, restored without a target, one copy."""
+    return single(written, restored_by_orbax(folder, None))
+
+
+def by_pytree(folder: Path, written: Written) -> Any:
+    """The state that orbax saved, restored by its older interface without arguments, one copy."""
+    import orbax.checkpoint
+
+    return single(written, orbax.checkpoint.PyTreeCheckpointer().restore(folder / "orbax"))
+
+
+Read = Callable[[Path, Written], Any]
+
+
+def trained_on(impl: Implementation, cluster: Cluster, written: Written, read: Read) -> Any:
+    """The state is read, copied to the devices, and trained for one more step."""
+    state = read(STORED / written.folder, written)
+    rows = batch(impl, cluster, WRITTEN_STEPS + 1)
+    return impl.map(update(), AXIS)(copies(impl, cluster, state), *rows)
+
+
+def continued(written: Written) -> Expectation:
+    """The state after one more step of this cluster's own examples."""
+
+    def model(place: Place) -> Any:
+        return on_all(place, after(place, WRITTEN_STEPS + 1, stored_by(written)))
+
+    return returns(model, text="the stored state after one more step")
+
+
+def of_the_first_step() -> Expectation:
+    """The state after one step, without a checkpoint."""
+    return returns(lambda place: on_all(place, after(place, 1)), text="the state after a step")
+
+
+def each_way(written: Written) -> Columns:
+    """All ways that name what they restore to."""
+    right = continued(written)
+    return everywhere(steps(arrays=right, pickle=right, orbax=right))
+
+
+@family(
+    "idioms.checkpoints.{written}",
+    written=WRITTEN,
+    claim=CLAIM,
+    title="A state that {written.text} wrote, read and trained on: the model's numbers.",
+    needs=devices(2),
+    topologies=ONE_AND_SEVERAL,
+    requires=ORBAX,
+    deadline_s=DEADLINE_S,
+    expect=each_way,
+)
+def upgrade(impl: Implementation, cluster: Cluster, written: Written) -> None:
+    """NumPy's arrays, a pickle of JAX's, and orbax's files with a target of NumPy arrays."""
+    cluster.step("arrays", trained_on, impl, cluster, written, from_arrays)
+    cluster.step("pickle", trained_on, impl, cluster, written, from_pickle)
+    cluster.step("orbax", trained_on, impl, cluster, written, from_orbax)
+
+
+NO_SHARDING = "Sharding of jax.Array cannot be None"
+OTHER_DEVICES = "Topology mismatch detected"
+NO_DEVICES = "sharding passed to deserialization should be specified"
+
+
+def with_devices(written: Written) -> bool:
+    """Whether orbax saved on which devices the arrays were."""
+    return written.whole and not legacy(written)
+
+
+def legacy(written: Written) -> bool:
+    """Whether legacy pmap returned what was saved."""
+    return written.key.startswith("legacy")
+
+
+def without_targets(written: Written) -> Expectation:
+    """What orbax restores without a target, where the devices are those that it saved, if any."""
+    unnamed = written.whole and legacy(written)
+    right = continued(written)
+    return steps(
+        trained=of_the_first_step(),
+        standard=right,
+        pytree=raises(ValueError, NO_SHARDING) if unnamed else right,
+    )
+
+
+@family(
+    "idioms.checkpoints.{written}.no-target",
+    written=WRITTEN,
+    claim=CLAIM,
+    title="A state that {written.text} wrote, restored by orbax without a target.",
+    needs=devices(2),
+    topologies=lambda written: ONE_PROCESS if with_devices(written) else ONE_AND_TWO,
+    left_out=lambda written: (
+        "other devices have a test of their own" if with_devices(written) else ""
+    ),
+    requires=ORBAX,
+    deadline_s=DEADLINE_S,
+    cause=lambda written: (
+        "orbax-saves-no-sharding-of-legacy-pmap" if written.whole and legacy(written) else ""
+    ),
+    expect=lambda written: everywhere(without_targets(written)),
+)
+@family(
+    "idioms.checkpoints.{written}.no-target-elsewhere",
+    written=WRITTEN,
+    only=with_devices,
+    claim=CLAIM,
+    title="A state that {written.text} wrote, restored on other devices by orbax without a target.",
+    needs=devices(2),
+    topologies=("2x2",),
+    requires=ORBAX,
+    deadline_s=DEADLINE_S,
+    cause="orbax-restores-to-the-devices-that-saved",
+    expect=everywhere(
+        steps(
+            trained=of_the_first_step(),
+            standard=raises(ValueError, OTHER_DEVICES),
+            pytree=raises(ValueError, NO_DEVICES),
+        )
+    ),
+)
+def upgrade_without_target(impl: Implementation, cluster: Cluster, written: Written) -> None:
+    """orbax's StandardCheckpointer and PyTreeCheckpointer are to find out what they restore to.
+
+    The mapped function is called before: what refuses to restore leaves nothing to map.
+    """
+    rows = batch(impl, cluster, 1)
+    cluster.step("trained", impl.map(update(), AXIS), copies(impl, cluster, nothing()), *rows)
+    cluster.step("standard", trained_on, impl, cluster, written, without_target)
+    cluster.step("pytree", trained_on, impl, cluster, written, by_pytree)

@@ -1,0 +1,179 @@
+"""The memory of a plain jit over sharded arrays: the loops of `memory.py`, nothing mapped.
+
+A state is replicated over all devices. What a body gathers from the other devices is constrained
+to be replicated, for XLA would otherwise choose how a scatter of sharded updates is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from conformance.sections.idioms.jitted import sharded, whole
+from conformance.sections.idioms.memory import (
+    of_one,
+    of_the_state,
+    scored_when_trained,
+)
+from conformance.sections.idioms.sized import (
+    RATE,
+    Loop,
+    Sized,
+    ends_and_sum,
+    examples,
+    features,
+    initial,
+    needed,
+    rows_of,
+    tables_after,
+    trained_for,
+    weigh,
+)
+from conformance.spec.clause import devices
+from conformance.spec.columns import of_jax
+from conformance.spec.family import family, table
+from conformance.spec.topology import ONE_PROCESS
+from conformance.worker.protocols import Cluster, Implementation
+
+CLAIM = "pmap-silence.memory-of-jit-with-shardings"
+BY_JIT = "in a plain jit over sharded arrays"
+
+
+def batch(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
+    """The examples of step `n` as global arrays."""
+    which, targets = examples(cluster, n)
+    return sharded(impl, cluster.mine(which)), sharded(impl, cluster.mine(targets))
+
+
+def factorise(impl: Implementation, count: int) -> Callable[..., Any]:
+    """A step of descent of two tables by the examples of all `count` devices."""
+
+    def update(state: Any, which: Any, targets: Any) -> Any:
+        rows = {"items": which[..., 1].ravel(), "users": which[..., 0].ravel()}
+
+        def loss(chosen: Any) -> Any:
+            return (((chosen["users"] * chosen["items"]).sum(-1) - targets.ravel()) ** 2).sum() / 2
+
+        gradient = jax.grad(loss)({name: state[name][rows[name]] for name in state})
+        rows, gradient = jax.lax.with_sharding_constraint((rows, gradient), whole(impl))
+        rate = RATE / count
+        new = {name: state[name].at[rows[name]].add(-rate * gradient[name]) for name in state}
+        return new, jnp.maximum(new["users"].max(), new["items"].max())
+
+    return update
+
+
+def trained(
+    impl: Implementation, cluster: Cluster, **options: Any
+) -> tuple[Callable[[], Any], Any]:
+    """A maker of a state that was trained for one step, and the jitted function that trains it."""
+    rows = rows_of(cluster)
+    place = whole(impl)
+    start = jax.jit(lambda: {"items": initial(rows), "users": initial(rows)}, out_shardings=place)
+    step = jax.jit(factorise(impl, len(cluster.devices)), out_shardings=place, **options)
+    first = batch(impl, cluster, 1)
+    return lambda: step(start(), *first)[0], step
+
+
+def copies(tree: Any) -> Any:
+    """`ends_and_sum` of this process's copies of each leaf, as they are if they are but numbers."""
+    found = []
+    for leaf in jax.tree.leaves(tree):
+        each = np.stack([np.asarray(shard.data) for shard in leaf.addressable_shards])
+        found.append(ends_and_sum(each) if each.ndim > 1 else each)
+    return found
+
+
+def keeping(impl: Implementation, cluster: Cluster) -> Loop:
+    """A training step whose state is not donated."""
+    before, step = trained(impl, cluster)
+    second = batch(impl, cluster, 2)
+    return Loop(before, lambda state: step(state, *second), copies)
+
+
+def giving(impl: Implementation, cluster: Cluster) -> Loop:
+    """A training step whose state is donated."""
+    before, step = trained(impl, cluster, donate_argnums=(0,))
+    second = batch(impl, cluster, 2)
+    return Loop(before, lambda state: step(state, *second), copies)
+
+
+def evaluated(impl: Implementation, cluster: Cluster) -> Loop:
+    """A state that is trained by one jitted function goes to another one over the same devices."""
+    before, _ = trained(impl, cluster)
+    place = whole(impl)
+
+    def score(table: Any, x: Any) -> Any:
+        return (x @ table.sum(0)).sum(0)
+
+    evaluate = jax.jit(lambda state, x: score(state["items"], x), out_shardings=place)
+    x = sharded(impl, cluster.mine(features(cluster)))
+
+    def shown(scores: Any) -> Any:
+        return np.stack([np.asarray(shard.data) for shard in scores.addressable_shards])
+
+    return Loop(before, lambda state: evaluate(state, x), shown)
+
+
+def fetched(impl: Implementation, cluster: Cluster) -> Loop:
+    """A replicated state on the host: jax.device_get fetches one copy."""
+    before, _ = trained(impl, cluster)
+    return Loop(before, jax.device_get, of_one)
+
+
+LOOPS: Mapping[str, Sized] = table(
+    Sized(
+        "kept",
+        f"A training step of sparse gradients, {BY_JIT},",
+        keeping,
+        "the old state and the new one",
+        of_the_state(2),
+        trained_for(2),
+        ONE_PROCESS,
+    ),
+    Sized(
+        "donated",
+        f"A training step of sparse gradients with a donated state, {BY_JIT},",
+        giving,
+        "the state",
+        of_the_state(1),
+        trained_for(2),
+        ONE_PROCESS,
+    ),
+    Sized(
+        "evaluated",
+        f"A trained state in another function, {BY_JIT},",
+        evaluated,
+        "the state",
+        of_the_state(1),
+        scored_when_trained,
+        ONE_PROCESS,
+    ),
+    Sized(
+        "fetched",
+        f"jax.device_get of a replicated state, {BY_JIT},",
+        fetched,
+        "the state, which the host shares",
+        of_the_state(1),
+        tables_after(1, 1),
+        ONE_PROCESS,
+    ),
+)
+
+
+@family(
+    "idioms.jit-memory.{idiom}",
+    idiom=LOOPS,
+    claim=CLAIM,
+    title="{idiom.text} in a loop: {idiom.there} at the peak.",
+    needs=devices(2),
+    fresh=True,
+    expect=lambda idiom: of_jax(needed(idiom)),
+)
+def hold(impl: Implementation, cluster: Cluster, idiom: Sized) -> None:
+    """A later step of a loop is measured, beside a known allocation."""
+    weigh(impl, cluster, idiom)
