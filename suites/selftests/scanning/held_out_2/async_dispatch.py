@@ -29,13 +29,13 @@ class Batcher:
         while True:
             requests = [await self.queue.get() for _ in range(self.n)]
             rows = np.stack([r.tokens for r in requests])
-            logits = await asyncio.to_thread(self.fn, self.params, rows)
+            logits = await asyncio.to_thread(self.fn, self.params, rows)  # finds: calls-run-python
             for request, row in zip(requests, logits):  # finds: iteration-goes-through-the-host
                 request.future.set_result(np.asarray(row))
 
     def warm_up(self, length):
         rows = np.zeros((self.n, length), np.int32)
         for _ in range(3):
-            out = self.fn(self.params, rows)  # finds: calls-run-python
+            out = self.fn(self.params, rows)
         jax.block_until_ready(out)
         return rows[0]

@@ -13,7 +13,7 @@ def first_row(x):
 
 
 def first_column(x):
-    return columns(x).addressable_shards[0].data.squeeze(0)  # finds: first-shard-is-not-the-first-row
+    return columns(x).addressable_shards[0].data.squeeze(0)
 
 
 def whole_array(x):
