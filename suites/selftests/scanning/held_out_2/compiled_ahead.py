@@ -29,8 +29,8 @@ def main():
     x = np.ones((n, 32, 4), np.float32)
     fast = compile_parallel(w, x)
     for _ in range(100):
-        w = fast(w, x)
-    one = compile_single(w[0], x[0])
+        w = fast(w, x)  # finds: compiled-stage-is-global
+    one = compile_single(w[0], x[0])  # finds: index-replicates-the-row
     print(one(np.ones(4, np.float32), x[0]))
 
 

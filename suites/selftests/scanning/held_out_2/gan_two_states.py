@@ -46,7 +46,7 @@ def fit(g_state, d_state, data, key, writer):
     for step, real in enumerate(data):
         key, k1, k2 = jax.random.split(key, 3)
         d_state, d_loss = discriminator_step(d_state, g_state, real, jax.random.split(k1, n))  # finds: own-output-traced-again
-        g_state, g_loss = generator_step(g_state, d_state, jax.random.split(k2, n))
+        g_state, g_loss = generator_step(g_state, d_state, jax.random.split(k2, n))  # finds: own-output-traced-again
         if step % 200 == 0:
             images = sample(g_state, jax.random.split(k1, n))
             grid = images[:4]  # finds: several-rows-gather-the-whole-array

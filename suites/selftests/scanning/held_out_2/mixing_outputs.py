@@ -8,7 +8,7 @@ predict = jax.pmap(lambda x: x.sum(-1))
 
 
 def residual(x, target):
-    y = predict(x)
+    y = predict(x)  # finds: calls-run-python
     target = jax.device_put(target, device)
     return y - target  # finds: results-stay-on-all-devices
 

@@ -7,7 +7,7 @@ from jax.sharding import PmapSharding  # finds: pmap-sharding-gone
 
 
 def is_pmapped(x):
-    return isinstance(x.sharding, PmapSharding)
+    return isinstance(x.sharding, PmapSharding)  # finds: outputs-in-a-named-sharding
 
 
 def is_replicated(x):

@@ -12,7 +12,7 @@ def make_train(loss_fn, params, lr):
         return jax.value_and_grad(loss_fn)(params, batch)
 
     def train(batch):
-        loss, grads = grads_of(store["params"], batch)
+        loss, grads = grads_of(store["params"], batch)  # finds: calls-run-python
         store["params"] = jax.tree.map(lambda p, g: p - lr * g, store["params"], grads)
         store["step"] += 1
         store["loss"] = loss

@@ -27,7 +27,7 @@ class ES:
 
     def ask_tell(self, key):
         keys = random.split(key, jax.local_device_count())
-        grad, fitness = self.evaluate(self.mean, keys)
+        grad, fitness = self.evaluate(self.mean, keys)  # finds: calls-run-python
         self.mean = self.mean + self.lr * np.asarray(grad[0])  # finds: index-replicates-the-row
         return fitness.max()
 

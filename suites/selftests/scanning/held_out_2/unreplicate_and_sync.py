@@ -15,7 +15,7 @@ cross_replica_mean = jax.pmap(lambda x: jax.lax.pmean(x, "x"), "x")
 
 
 def sync_batch_stats(state):
-    return state.replace(batch_stats=cross_replica_mean(state.batch_stats))
+    return state.replace(batch_stats=cross_replica_mean(state.batch_stats))  # finds: calls-run-python
 
 
 def train_and_evaluate(state, train_step, eval_step, train_iter, eval_iter, steps):
@@ -27,7 +27,7 @@ def train_and_evaluate(state, train_step, eval_step, train_iter, eval_iter, step
         state, metrics = p_train_step(state, batch)  # finds: own-output-traced-again
         train_metrics.append(metrics)
         if step % 100 == 0:
-            summary = common_utils.get_metrics(train_metrics)
+            summary = common_utils.get_metrics(train_metrics)  # finds: index-replicates-the-row
             print(jax.tree.map(lambda x: x.mean(), summary))
             train_metrics = []
             state = sync_batch_stats(state)
