@@ -230,12 +230,18 @@ def method(
     owner = called.owner
     if isinstance(owner, Items):
         found = next((one for one in owner.items if isinstance(one, Array)), None)
-        return found if called.name in TAKES else None
+        if called.name in TAKES:
+            return found
+        if found is not None and called.name == "values":
+            return replace(owner, kind="starred", keys=())
+        if found is not None and called.name == "items":
+            return Items(items=(Items(items=(UNKNOWN, found)),), kind="starred")
+        return None
     if not isinstance(owner, Array):
         return None
     capture: dict[str, cst.CSTNode] = {"value": called.node} if called.node is not None else {}
     name = called.name
-    if name in ("block_until_ready", "astype", "copy", "clone"):
+    if name in ("block_until_ready", "astype", "copy", "clone", "result"):  # of a future
         return owner
     if name in RESHAPING_METHODS:
         used(run, scope, node, owner, "reshape", capture)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -10,16 +11,20 @@ import libcst as cst
 from conformance.scanning import arrays, expressions, maps, members, uses
 from conformance.scanning.names import (
     ADDS,
+    CALLING_METHODS,
+    CALLS_THE_FIRST,
     CONTROL,
+    ITSELF,
     MAKES_ARRAYS,
     OF_ALL_PROCESSES,
     REDUCING_METHODS,
+    RETURN_THE_FIRST,
     SIGNATURES,
     TRANSFORMATIONS,
     TREE_MAPS,
     canonical,
 )
-from conformance.scanning.results import counts_all_devices, tags_of_items
+from conformance.scanning.results import counts_all_devices, maps_around, tags_of_items
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     PMAP,
@@ -183,6 +188,9 @@ def _method(
         for one in arguments[:1]
     ):
         return with_tags(UNKNOWN, "rows for all devices")
+    elsewhere = _called_elsewhere(run, scope, node, method, arguments)
+    if elsewhere is not None:
+        return elsewhere
     if method.name in ADDS:
         _appended(run, scope, method, arguments)
     first = arguments[0].value if arguments else UNKNOWN
@@ -198,6 +206,29 @@ def _method(
         words = {"detector": frozenset({"product summed over rows"})}
         run.note(scope, "detected", node, words)
     return Value(owner.tags & {"host", "typed key", "product", "leaf"})
+
+
+def _as_is(name: str, value: Value) -> Value:
+    if name == "staticmethod" and isinstance(value, Function | Mapped | Transformed | Partial):
+        return replace(value, tags=value.tags | {name})
+    return value
+
+
+def _called_elsewhere(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    method: Method,
+    arguments: Sequence[Argument],
+) -> Value | None:
+    """Return what `executor.submit(function, ...)` and the like call, as if called here."""
+    at = CALLING_METHODS.get(method.name)
+    if at is None or len(arguments) <= at:
+        return None
+    function = arguments[at].value
+    if not isinstance(function, Mapped | Function | Partial | Transformed):
+        return None
+    return called(run, scope, node, function, arguments[at + 1 :])
 
 
 def _appended(
@@ -225,7 +256,14 @@ def _reference(
     if name == "functools.partial" and arguments:
         return Partial(function=arguments[0].value, arguments=tuple(arguments[1:]))
     if name in maps.KINDS:
+        _note_call(run, scope, node, name, maps.bound(name, arguments))
         return maps.make(run, scope, node, name, arguments)
+    if name == "functools.wraps":
+        return Reference(name=ITSELF)
+    if name in RETURN_THE_FIRST and arguments:
+        return _as_is(name, arguments[0].value)
+    if name in CALLS_THE_FIRST and arguments:
+        return called(run, scope, node, arguments[0].value, arguments[1:])
     if name == "getattr" and len(arguments) > 1:
         return _looked_up(run, scope, node, arguments)
     options = maps.bound(name, arguments)
@@ -285,9 +323,8 @@ def _note_call(
     if isinstance(node, cst.Call):
         captures["function"] = node.func
     run.note(scope, "call", node, words, captures)
-    maps_around = [word for word in run.under if word in ("in pmap", "in shard_map")]
-    if maps_around:
-        kind = frozenset({maps_around[-1].removeprefix("in ")})
+    if around := maps_around(run.under):
+        kind = frozenset({around[-1]})
         inside = {**words, "map": kind}
         inside.pop("value")
         run.note(scope, "body", node, inside, captures)

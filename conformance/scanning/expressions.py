@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from conformance.scanning import arrays, calls, items, members, statements, versions
+from conformance.scanning import arrays, calls, helpers, items, members, statements, versions
+from conformance.scanning.names import OPTIONS_OF_PMAP
+from conformance.scanning.results import maps_around
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
@@ -18,6 +21,7 @@ from conformance.scanning.values import (
     Function,
     Items,
     Mapped,
+    Reference,
     Value,
     merged,
     with_tags,
@@ -47,6 +51,12 @@ def _name(run: Interpreter, scope: Scope, node: cst.Name) -> Value:
     if isinstance(value, Donated):
         used_again(run, scope, node)
         return value.value
+    if "on an explicit mesh" in value.tags and (around := maps_around(run.under)):
+        words = {
+            "detector": frozenset({"closed over an explicit array"}),
+            "map": frozenset({around[-1]}),
+        }
+        run.note(scope, "detected", node, words)
     return value
 
 
@@ -88,8 +98,18 @@ def _display(run: Interpreter, scope: Scope, node: cst.Tuple | cst.List | cst.Se
         value = evaluate(run, scope, one.value)
         if isinstance(one, cst.StarredElement):
             kind = "starred"
+        _option_in_a_table(run, scope, one.value, value)
         found.append(value)
     return Items(items=tuple(found), kind=kind)
+
+
+def _option_in_a_table(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, value: Value
+) -> None:
+    """Note an option's name in a display, from which a program sets it elsewhere."""
+    if isinstance(value, Constant) and value.value in OPTIONS_OF_PMAP:
+        words = {"name": frozenset({value.value}), "how": frozenset({"text"})}
+        run.note(scope, "name", node, words)
 
 
 def _dict(run: Interpreter, scope: Scope, node: cst.Dict) -> Value:
@@ -99,6 +119,7 @@ def _dict(run: Interpreter, scope: Scope, node: cst.Dict) -> Value:
         value = evaluate(run, scope, one.value)
         if isinstance(one, cst.DictElement):
             key = evaluate(run, scope, one.key)
+            _option_in_a_table(run, scope, one.key, key)
             if isinstance(key, Constant):
                 keys.append(key.value)
                 values.append(value)
@@ -202,9 +223,10 @@ def _assigned(run: Interpreter, scope: Scope, node: cst.NamedExpr) -> Value:
 
 def _yield(run: Interpreter, scope: Scope, node: cst.Yield) -> Value:
     if isinstance(node.value, cst.From):
-        evaluate(run, scope, node.value.item)
+        each = evaluate(run, scope, node.value.item)
+        run.frames[-1].yields += each.items if isinstance(each, Items) else ()
     elif node.value is not None:
-        evaluate(run, scope, node.value)
+        run.frames[-1].yields.append(evaluate(run, scope, node.value))
     return UNKNOWN
 
 
@@ -219,8 +241,23 @@ def decorated(run: Interpreter, scope: Scope, node: cst.Decorator, value: Value)
             return Function(node=value.node, scope=value.scope, tags=frozenset({"property"}))
         return value
     decorator = evaluate(run, scope, node.decorator)
+    if isinstance(value, Function) and _is_fixture(scope, node.decorator):
+        return replace(value, tags=value.tags | {helpers.FIXTURE})
     found = calls.applied(run, scope, node.decorator, decorator, value)
-    return value if found is UNKNOWN else found
+    return value if type(found) is Value else found  # nothing is known of what it returns
+
+
+def _is_fixture(scope: Scope, node: cst.BaseExpression) -> bool:
+    """Return whether a decorator is `pytest.fixture`, called or not."""
+    function = node.func if isinstance(node, cst.Call) else node
+    match function:
+        case cst.Name():
+            value = scope.value(function.value)
+            return isinstance(value, Reference) and value.name == "pytest.fixture"
+        case cst.Attribute(value=cst.Name(owner), attr=cst.Name("fixture")):
+            module = scope.value(owner)
+            return isinstance(module, Reference) and module.name == "pytest"
+    return False
 
 
 def dropped(run: Interpreter, scope: Scope, node: cst.Expr, value: Value) -> None:

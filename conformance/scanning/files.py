@@ -46,7 +46,7 @@ class Listed:
     file: Path
     path: str
     kind: str
-    inside: PurePosixPath  # from its root on
+    inside: PurePosixPath  # from its root on, or from the package of which its root is a part
 
 
 def kind_of(name: str) -> str:
@@ -78,18 +78,20 @@ def listed(
             kind = kind_of(path.name) or PYTHON
             found[root] = Listed(root, _shown(path), kind, PurePosixPath(path.name))
             continue
+        package = _package(root)
         for file in _below(root):
             inside = file.relative_to(root)
             if any(fnmatch(inside.as_posix(), pattern) for pattern in excluded):
                 continue
             if not (kind := kind_of(file.name)):
                 continue
+            within = package / inside
             shown = _shown(path / inside)
             if file.is_symlink() and not file.resolve().is_relative_to(root):
                 left.append(Unread(shown, "it is a link out of the tree"))
                 continue
             found.setdefault(
-                file.resolve(), Listed(file, shown, kind, PurePosixPath(inside.as_posix()))
+                file.resolve(), Listed(file, shown, kind, PurePosixPath(within.as_posix()))
             )
             if len(found) > MOST_FILES:
                 raise PathError(f"{path}: more than {MOST_FILES:,} files; name a part of it")
@@ -98,6 +100,15 @@ def listed(
             f"{', '.join(map(str, paths))}: no Python file, script or requirements file is there"
         )
     return list(found.values()), left
+
+
+def _package(folder: Path) -> PurePosixPath:
+    """Return the path of a folder within the package that it belongs to; empty if to none."""
+    parts: list[str] = []
+    while (folder / "__init__.py").is_file() and folder.parent != folder:
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return PurePosixPath(*parts)
 
 
 def _below(root: Path) -> Iterator[Path]:

@@ -1,27 +1,79 @@
-"""Helpers of a scanned program that take outputs, by their form: nothing in the file calls them."""
+"""What callers pass to functions of a scanned program that nothing in it calls."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import libcst as cst
 
-from conformance.scanning.values import PMAP, Argument, Array, Function
+from conformance.scanning.values import (
+    PMAP,
+    UNKNOWN,
+    Argument,
+    Array,
+    Class,
+    Function,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from conformance.scanning.interpreter import Interpreter
+
+FIXTURE = "fixture"  # of a function: pytest passes its result to parameters of its name
 
 OF_A_PARAMETER = "of a parameter"
 _FACTS = frozenset({OF_A_PARAMETER, "tree unknown"})
 
 
-def assumed(function: Function) -> tuple[Argument, ...]:
-    """Return the argument that callers pass to a helper that unreplicates; nothing for others.
+def assumed(run: Interpreter, function: Function) -> tuple[Argument, ...]:
+    """Return the arguments that callers pass, as far as the program says which: outputs to a
+    helper that unreplicates, instances to a parameter that is annotated with their class, and
+    the results of pytest's fixtures.
 
-    Its body is `return jax.tree.map(lambda x: x[0], parameter)`, in a file that uses pmap.
+    The body of such a helper is `return jax.tree.map(lambda x: x[0], parameter)`, in a file that
+    uses pmap.
     """
     node = function.node
-    if not isinstance(node, cst.FunctionDef) or "pmap" not in function.scope.source.text:
+    if not isinstance(node, cst.FunctionDef):
         return ()
-    name = _first_rows_of(node)
-    if name not in {one.name.value for one in (*node.params.posonly_params, *node.params.params)}:
-        return ()
-    return (Argument(Array(of=PMAP, facts=_FACTS), cst.Name(name), name),)
+    trees = _first_rows_of(node) if "pmap" in function.scope.source.text else ""
+    found = []
+    for one in _parameters(node):
+        name = one.name.value
+        value: Value = Array(of=PMAP, facts=_FACTS) if name == trees else UNKNOWN
+        if value is UNKNOWN and (of := _class_of(function, one)) is not None:
+            value = run.instances.get(id(of.node), UNKNOWN)
+        fixture = function.scope.value(name)
+        if isinstance(fixture, Function) and FIXTURE in fixture.tags:
+            value = run.call(fixture, ())
+        if value is not UNKNOWN:
+            found.append(Argument(value, one.name, name))
+    return tuple(found)
+
+
+def takes_instances(value: Value) -> bool:
+    """Return whether a function has a parameter that is annotated with a class of the program."""
+    if not isinstance(value, Function) or not isinstance(value.node, cst.FunctionDef):
+        return False
+    return any(_class_of(value, one) is not None for one in _parameters(value.node))
+
+
+def _parameters(node: cst.FunctionDef) -> list[cst.Param]:
+    params = node.params
+    return [*params.posonly_params, *params.params, *params.kwonly_params]
+
+
+def _class_of(function: Function, parameter: cst.Param) -> Class | None:
+    """Return the class of the program with which a parameter is annotated."""
+    note = parameter.annotation.annotation if parameter.annotation is not None else None
+    if isinstance(note, cst.SimpleString):
+        name = note.raw_value
+    elif isinstance(note, cst.Name):
+        name = note.value
+    else:
+        return None
+    found = function.scope.value(name)
+    return found if isinstance(found, Class) else None
 
 
 def _first_rows_of(node: cst.FunctionDef) -> str:

@@ -43,6 +43,7 @@ class Frame:
     """A function that is being evaluated: its return values so far."""
 
     returns: list[Value] = field(default_factory=list)
+    yields: list[Value] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -61,6 +62,8 @@ class Interpreter:
     running: list[cst.CSTNode] = field(default_factory=list)
     done: set[int] = field(default_factory=set)  # functions that were evaluated
     known: dict[tuple[object, ...], Value] = field(default_factory=dict)
+    first_outputs: dict[int, frozenset[int]] = field(default_factory=dict)  # by call
+    instances: dict[int, Value] = field(default_factory=dict)  # the last one made of each class
     of_metadata: bool = False  # an attribute is looked up that a deleted array has as well
     _importing: int = 0
 
@@ -120,7 +123,9 @@ class Interpreter:
     def _uncalled(self, scope: Scope) -> None:
         """Evaluate the functions and methods that nothing called, with unknown arguments."""
         seen: set[int] = set()
-        for value in list(scope.variables.values()):
+        # Those last whose parameters are instances: of what others pass to their classes.
+        some = sorted(scope.variables.values(), key=lambda one: helpers.takes_instances(one))
+        for value in some:
             if isinstance(value, Class) and value.scope.source is scope.source:
                 if id(value.node) not in seen:
                     seen.add(id(value.node))
@@ -131,13 +136,17 @@ class Interpreter:
     def methods(self, of: Class) -> None:
         """Evaluate the methods of a class, first those that set its instances' attributes."""
         instance = members.instance_of(self, of)
-        some = [value for value in of.scope.variables.values() if isinstance(value, Function)]
+        some = members.functions(of)
         bound = [
             Function(node=one.node, scope=one.scope, owner=instance)
             for one in sorted(some, key=lambda f: f.name not in INIT_METHODS)
         ]
         for one in bound:
-            self.alone(one)
+            if one.scope is of.scope:
+                self.alone(one)
+            else:  # inherited: it sets attributes of this instance too
+                with self.fresh():
+                    self.call(one, helpers.assumed(self, one))
         if any(isinstance(value, Array) for value in instance.attributes.values()):
             self._again(bound)
 
@@ -157,7 +166,7 @@ class Interpreter:
         if id(function.node) in self.done:
             return
         with self.fresh():
-            self.call(function, helpers.assumed(function))
+            self.call(function, helpers.assumed(self, function))
 
     def note(
         self,
@@ -195,7 +204,7 @@ class Interpreter:
         values = tuple(fingerprint(one.value) for one in arguments)
         if self._elsewhere(function) and not any(map(is_followed, arguments)):
             values = ()
-        place = id(node), id(function.owner), self.under, under, self.within, values
+        place = id(node), function.scope, id(function.owner), self.under, under, self.within, values
         if place in self.known:
             return self.known[place]
         self.done.add(id(node))
@@ -227,10 +236,10 @@ class Interpreter:
         return self.steps > MOST_STEPS
 
     def _returned(self) -> Value:
-        found: Value | None = None
-        for one in self.frames[-1].returns:
-            found = merged(found, one)
-        return found or UNKNOWN
+        frame = self.frames[-1]
+        if frame.yields:
+            return Items(items=(_joined(frame.yields),), kind="starred")
+        return _joined(frame.returns)
 
     def _nested(self, scope: Scope) -> None:
         """Evaluate nested functions that nothing called."""
@@ -270,6 +279,13 @@ class Interpreter:
                 rest.append(argument.value)
         if rest and isinstance(params.star_arg, cst.Param):
             scope.variables[params.star_arg.name.value] = Items(items=tuple(rest))
+
+
+def _joined(values: Sequence[Value]) -> Value:
+    found: Value | None = None
+    for one in values:
+        found = merged(found, one)
+    return found or UNKNOWN
 
 
 def is_callable(value: Value) -> bool:

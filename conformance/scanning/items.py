@@ -14,6 +14,7 @@ from conformance.scanning.values import (
     Array,
     Constant,
     Items,
+    Mapped,
     Method,
     Value,
     merged,
@@ -82,6 +83,16 @@ def item(owner: Items, index: Value) -> Value:
     if type(at) is not int or not -len(owner.items) <= at < len(owner.items):
         return UNKNOWN
     return owner.items[at]
+
+
+def with_item(owner: Items, key: Value, value: Value) -> Items:
+    """Return a dictionary or list after `owner[key] = value`."""
+    if owner.kind == "dict" and isinstance(key, Constant):
+        pairs = dict(zip(owner.keys, owner.items, strict=True)) | {key.value: value}
+        return replace(owner, items=tuple(pairs.values()), keys=tuple(pairs))
+    if isinstance(value, Array | Mapped | Items):  # by a key that is known at run time only
+        return Items(items=(value,), kind="starred")
+    return owner
 
 
 def iterated(

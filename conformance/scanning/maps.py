@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 KINDS = {"jax.pmap": PMAP, "jax.shard_map": SHARD_MAP, "equinox.filter_pmap": PMAP}
 _NONE_MEANS = ("in_axes", "out_axes")  # where None is no default
+_ON, _EMPTY = "on ", cst.Module([])
 _BODY = {PMAP: "in pmap", SHARD_MAP: "in shard_map"}
 
 
@@ -161,11 +162,11 @@ def body(run: Interpreter, function: Value, under: tuple[str, ...]) -> Value:
 
 
 def _noted_inside(
-    run: Interpreter, scope: Scope, node: cst.BaseExpression, mapped: Mapped, word: str
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, mapped: Mapped, *words: str
 ) -> None:
     attributes = {
         "map": frozenset({mapped.kind}),
-        "under": frozenset({*run.under, word}),
+        "under": frozenset({*run.under, *words}),
         "passes": frozenset[str](),
         "value": mapped.facts["value"],
         "argument": frozenset[str](),
@@ -180,9 +181,10 @@ def transformed(
     """Return a function under a transformation; a mapped function under jit stays one."""
     while isinstance(value, Partial):
         value = value.function
+    words = (kind, *(["spmd_axis_name"] if "spmd_axis_name" in kept.get("options", {}) else []))
     if isinstance(value, Mapped):
         if not (kind == "jit" and value.kind == SHARD_MAP):
-            _noted_inside(run, scope, node, value, kind)
+            _noted_inside(run, scope, node, value, *words)
         if kind == "jit":
             return Mapped(
                 kind=value.kind,
@@ -194,7 +196,7 @@ def transformed(
             )
         return Transformed(kind=kind, function=value)
     if isinstance(value, Function):
-        body(run, value, (kind,))
+        body(run, value, words)
     return Transformed(
         kind=kind, function=value, **{k: v for k, v in kept.items() if k == "donates"}
     )
@@ -209,8 +211,14 @@ def call(
 ) -> Value:
     """Return the output of calling a mapped function."""
     tags: set[str] = set()
+    outputs: set[int] = set()
     for at, one in enumerate(arguments):
-        tags |= _argument_words(mapped, one, at)
+        words = _argument_words(mapped, one, at)
+        tags |= words
+        outputs |= {at} if "output of pmap" in words else set()
+    # An argument that was something else when this call was first evaluated.
+    if outputs - run.first_outputs.setdefault(id(node), frozenset(outputs)):
+        tags.add("fed back")
     keywords = {one.keyword for one in arguments if one.keyword}
     attributes = {
         "map": frozenset({mapped.kind}),
@@ -226,6 +234,8 @@ def call(
     donate(run, scope, mapped.options, arguments, mapped.kind)
     structure = mapped.returns
     facts = {fact for fact in mapped.facts["value"] if fact.startswith(("out_axes", "out_specs"))}
+    if devices := _devices(mapped):
+        facts.add(devices)
     if "out_axes" in mapped.options and not _all_zero(mapped.options["out_axes"].value):
         facts.add("out_axes")
     leaf = "leaf" in structure.tags and not isinstance(structure, Items)
@@ -236,6 +246,12 @@ def call(
         facts=frozenset(facts),
         maker=id(mapped),
     )
+
+
+def _devices(mapped: Mapped) -> str:
+    """Return a word for the devices that a map names; empty if it names none."""
+    option = mapped.options.get("devices")
+    return _ON + _EMPTY.code_for_node(option.node) if option is not None else ""
 
 
 def _all_zero(value: Value) -> bool:
@@ -259,6 +275,10 @@ def _argument_words(mapped: Mapped, one: Argument, at: int) -> set[str]:
         found.add(f"output of {value.of}" if not value.row else f"row of {value.of}")
         if value.maker == id(mapped) and not value.row:
             found.add(f"own output of {value.of}")
+        here = _devices(mapped)
+        there = next((fact for fact in value.facts if fact.startswith(_ON)), "")
+        if here and there and here != there and not value.row:
+            found.add("on other devices")
     if isinstance(value, Constant) and isinstance(value.value, int | float):
         in_axes = mapped.options.get("in_axes")
         axes = in_axes.value if in_axes is not None else UNKNOWN

@@ -28,12 +28,14 @@ from conformance.scanning.values import (
     Stage,
     Transformed,
     Value,
+    with_tags,
 )
 
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
 _MOST_BASES = 5
+_ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.Flag", "enum.IntFlag"})
 
 
 def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
@@ -69,6 +71,8 @@ def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
                 return run.call(value, ())
             return value
         case Class():
+            if name in owner.scope.variables and _is_text_less_enum(owner):
+                return with_tags(UNKNOWN, "not a text")
             return _of_bases(owner, name)
         case Array() | Mapped() | Stage() | Function() | Transformed() | Partial() | Items():
             return arrays.attribute(run, scope, node, owner, name)
@@ -84,7 +88,7 @@ def member(owner: Instance, name: str) -> Value:
         if "staticmethod" in value.tags:
             return value
         return Function(node=value.node, scope=value.scope, owner=owner, tags=value.tags)
-    if isinstance(value, Mapped | Transformed | Partial):
+    if isinstance(value, Mapped | Transformed | Partial) and "staticmethod" not in value.tags:
         return calls.bound_to(value, owner)
     return value
 
@@ -100,12 +104,47 @@ def _of_bases(of: Class, name: str, depth: int = 0) -> Value:
     return UNKNOWN
 
 
+def functions(of: Class, depth: int = 0) -> list[Function]:
+    """Return the methods of a class, with those that it inherits from classes of the program."""
+    found = {k: v for k, v in of.scope.variables.items() if isinstance(v, Function)}
+    for base in of.bases:
+        if isinstance(base, Class) and depth < _MOST_BASES:
+            for one in functions(base, depth + 1):
+                if one.name not in of.scope.variables:
+                    found.setdefault(one.name, one)
+    return list(found.values())
+
+
+def _fields(of: Class) -> list[str]:
+    """Return the names that a class annotates: of a dataclass or NamedTuple the arguments."""
+    return [
+        line.target.value
+        for statement in of.node.body.body
+        if isinstance(statement, cst.SimpleStatementLine)
+        for line in statement.body
+        if isinstance(line, cst.AnnAssign) and isinstance(line.target, cst.Name)
+    ]
+
+
+def _is_text_less_enum(of: Class) -> bool:
+    """Return whether a class is an Enum whose members are no texts."""
+    names = [one.name for one in of.bases if isinstance(one, Reference)]
+    return any(one in _ENUMS for one in names) and "str" not in names
+
+
 def instance_of(run: Interpreter, of: Class, arguments: Sequence[Argument] = ()) -> Instance:
     """Return an instance of a class of the program, after its __init__."""
     instance = Instance(of=of)
     init = _of_bases(of, "__init__")
     if isinstance(init, Function):
         run.call(Function(node=init.node, scope=init.scope, owner=instance), arguments)
+    elif arguments:
+        for name, one in zip(_fields(of), arguments, strict=False):
+            if not (one.keyword or one.star):
+                instance.attributes[name] = one.value
+        named = {one.keyword: one.value for one in arguments if one.keyword}
+        instance.attributes.update(named)
+        run.instances[id(of.node)] = instance
     return instance
 
 

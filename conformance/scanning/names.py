@@ -113,9 +113,29 @@ FETCHES = frozenset(
         *("numpy.savez", "numpy.stack", "numpy.concatenate", "numpy.mean", "numpy.sum"),
     }
 )
+# Functions that return their first argument, and those that call it with the others.
+ITSELF = "returns its argument"  # what functools.wraps(function) returns
+RETURN_THE_FIRST = frozenset({ITSELF, "staticmethod", "functools.update_wrapper"})
+CALLS_THE_FIRST = frozenset({"asyncio.to_thread"})
+# Methods of executors and event loops that call one of their arguments, and which.
+CALLING_METHODS: Mapping[str, int] = {"submit": 0, "run_in_executor": 1}
+OPTIONS_OF_PMAP = frozenset({"jax_pmap_shmap_merge"})
 PRINTS = frozenset({"print", "str", "repr", "format"})
-ITERATES = frozenset({"list", "tuple", "enumerate", "zip", "iter", "sorted"})
-KEEPS_ITERATING = ITERATES - {"list", "tuple", "sorted"}
+ITERATES = frozenset(
+    {
+        *("list", "tuple", "enumerate", "zip", "iter", "sorted", "set", "sum", "any", "all"),
+        *("max", "min", "itertools.islice", "itertools.chain", "itertools.cycle", "tqdm.tqdm"),
+    }
+)
+KEEPS_ITERATING = frozenset({"enumerate", "zip", "iter"})
+OF_ONE_ARGUMENT = frozenset({"max", "min"})  # iterate over an only argument, compare several
+# Iterables of the same items.
+SAME_ITEMS = frozenset(
+    {
+        *("itertools.islice", "itertools.cycle", "tqdm.tqdm", "tqdm.auto.tqdm", "iter"),
+        *("reversed", "sorted", "list", "tuple"),
+    }
+)
 REDUCTIONS = frozenset(
     f"jax.numpy.{name}" for name in ("sum", "mean", "max", "min", "prod", "std", "var", "median")
 )

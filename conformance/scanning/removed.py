@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from conformance.catalogue.causes import Cause
 from conformance.catalogue.finds import CALL, NAME, REMOVED, Find
 from conformance.scanning.findings import Change
-from conformance.scanning.names import canonical
 
 SEVERITY = "error"
 # A program that catches the failure, or has another name for the JAX that it moves to.
 _GUARDED = {"how": frozenset({"tried", "fallback"})}
-_SHORTEST = 3  # letters: most files have the shorter ones, and would have to be evaluated
+_SHORTEST = 2  # letters: most files have `.T`, and would have to be evaluated
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,5 +60,5 @@ def _names(find: Find) -> frozenset[str]:
 
 
 def _is_certain(name: str) -> bool:
-    """Whether the scanner has this name alone for it, and few files have its last part."""
-    return canonical(name) == name and len(name.rpartition(".")[2]) > _SHORTEST
+    """Return whether few files have the last part of a name."""
+    return len(name.rpartition(".")[2]) > _SHORTEST

@@ -15,6 +15,11 @@ from conformance.scanning.names import (
 from conformance.scanning.values import UNKNOWN, Argument, Constant, Items, Reference, Value
 
 
+def maps_around(under: Sequence[str]) -> list[str]:
+    """Return the kinds of the maps in whose bodies code runs, the innermost last."""
+    return [word.removeprefix("in ") for word in under if word in ("in pmap", "in shard_map")]
+
+
 def counts_all_devices(value: Items) -> bool:
     """Return whether the first item of a shape is the number of all devices."""
     first = value.items[0] if value.items else UNKNOWN

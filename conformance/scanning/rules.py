@@ -14,11 +14,12 @@ from conformance.catalogue.finds import CALL, NAME, OUTPUT, REQUIREMENT, TEXT, F
 from conformance.scanning.events import AND, Event
 from conformance.scanning.findings import ORDER, UNCHANGED, Change, Issue
 from conformance.scanning.names import canonical
-from conformance.scanning.values import GLOBAL, PMAP, SHARD_MAP
+from conformance.scanning.values import EXPLICIT, GLOBAL, PMAP, SHARD_MAP
 from conformance.spec.names import JAX
 
 # Words of which a file has one, if it has anything that the evaluation of maps can recognise.
 _SEEDS = ("pmap", "shard_map")
+_SHORT = 3  # letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Rules:
             for rule in self.of_event(event):
                 found |= _words_of(rule.find)
         patterns = [pattern.pattern for pattern, _ in self.texts()]
-        words = [rf"\b{re.escape(word)}\b" for word in sorted(found - {*_SEEDS})]
+        words = [_pattern(word) for word in sorted(found - {*_SEEDS})]
         return re.compile("|".join([*_SEEDS, *words, *sorted({*patterns})]))
 
     def needed(self) -> frozenset[str]:
@@ -99,6 +100,13 @@ class Rules:
             for rule in self.of_event(TEXT)
             for text in sorted(rule.find.where.get("text", ()))
         )
+
+
+def _pattern(word: str) -> str:
+    """Return a pattern for the last part of a qualified name; short ones are common words."""
+    if len(word) > _SHORT:
+        return rf"\b{re.escape(word)}\b"
+    return rf"\.{re.escape(word)}\b|\bimport\b[^\n]*\b{re.escape(word)}\b"
 
 
 def _words_of(find: Find) -> set[str]:
@@ -153,6 +161,8 @@ def _canonical(find: Find, other: str) -> Find:
     elsewhere = {other}
     if key == "of" and GLOBAL not in where.get(key, frozenset()):
         elsewhere.add(GLOBAL)  # an array that the program made by itself, in any JAX alike
+    if key == "of" and EXPLICIT not in where.get(key, frozenset()):
+        elsewhere.add(EXPLICIT)
     unless[key] = unless.get(key, frozenset()) | elsewhere | {f"row of {one}" for one in elsewhere}
     return replace(find, where=where, unless=unless)
 

@@ -9,7 +9,16 @@ import libcst as cst
 
 from conformance.scanning import expressions, imports, items, members, versions
 from conformance.scanning.scopes import Scope
-from conformance.scanning.values import UNKNOWN, Class, Constant, Function, Instance, Items, Value
+from conformance.scanning.values import (
+    UNKNOWN,
+    Class,
+    Constant,
+    Donated,
+    Function,
+    Instance,
+    Items,
+    Value,
+)
 
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
@@ -131,7 +140,26 @@ def assign(run: Interpreter, scope: Scope, target: cst.BaseExpression, value: Va
             for name, part in zip(names, parts, strict=True):
                 assign(run, scope, name, part)
         case cst.Subscript():
-            expressions.evaluate(run, scope, target.value)
+            owner = expressions.evaluate(run, scope, target.value)
+            _set_item(run, scope, target, owner, value)
+
+
+def _set_item(
+    run: Interpreter, scope: Scope, target: cst.Subscript, owner: Value, value: Value
+) -> None:
+    """Bind an item of a dictionary that is in a variable or in an attribute of an instance."""
+    index = target.slice[0].slice
+    if not isinstance(owner, Items) or not isinstance(index, cst.Index) or len(target.slice) > 1:
+        return
+    key = expressions.evaluate(run, scope, index.value)
+    found = items.with_item(owner, key, value)
+    match target.value:
+        case cst.Name(name):
+            scope.holder(name).variables[name] = found
+        case cst.Attribute(value=instance, attr=cst.Name(name)):
+            of = expressions.evaluate(run, scope, instance)
+            if isinstance(of, Instance):
+                of.attributes[name] = found
 
 
 def _define(run: Interpreter, scope: Scope, node: cst.FunctionDef) -> None:
@@ -261,8 +289,10 @@ def _try(run: Interpreter, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
     ended = block(run, scope, node.body)
     run.within = within
     states = [scope.variables] if not ended else []
+    # What the body donated may be gone when it raises.
+    donated = {k: v for k, v in scope.variables.items() if isinstance(v, Donated)}
     for handler in node.handlers:
-        scope.variables = dict(before)
+        scope.variables = {**before, **donated}
         run.within = (*within, "fallback") if _is_of_imports(handler) else within
         if not block(run, scope, handler.body):
             states.append(scope.variables)

@@ -14,9 +14,11 @@ from conformance.scanning.names import (
     ITERATES,
     KEEPS_ITERATING,
     KEEPS_TAGS,
+    OF_ONE_ARGUMENT,
     PRINTS,
     REDUCTIONS,
     RESHAPES,
+    SAME_ITEMS,
     TREE_LEAVES,
 )
 from conformance.scanning.results import result_tags
@@ -93,13 +95,13 @@ def used(
         use = _use(name)
         if use:
             arrays.used(run, scope, node, outputs[0], use, capture)
-        if name in ITERATES:
+        if name in ITERATES and not (name in OF_ONE_ARGUMENT and _several(arguments)):
             for one in arguments:
                 if isinstance(one.value, Array):
                     each = arrays.iterated(run, scope, one.node, one.value, "iterate")
                     if name in KEEPS_ITERATING:
                         return Items(items=(Items(items=(UNKNOWN, each)),), kind="starred")
-            return UNKNOWN
+            return outputs[0] if name in SAME_ITEMS and isinstance(outputs[0], Items) else UNKNOWN
         if name == "reversed" and isinstance(outputs[0], Array):
             return arrays.iterated(run, scope, node, outputs[0], "reversed")
         kept = _kept(name, outputs[0])
@@ -113,6 +115,10 @@ def used(
         rounds = [items.iterated(run, scope, one.node, one.value, "iterate") for one in arguments]
         return Items(items=(Items(items=tuple(rounds)),), kind="starred")
     return Value(result_tags(name, options, values))
+
+
+def _several(arguments: Sequence[Argument]) -> bool:
+    return sum(not one.keyword for one in arguments) > 1
 
 
 def holds_array(value: Value) -> bool:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from conformance.scanning.scopes import Scope
 
 PMAP, SHARD_MAP = "pmap", "shard_map"
+EXPLICIT = "explicit mesh"
 GLOBAL = "global"  # of an array: made of what several processes have
 
 
