@@ -46,7 +46,8 @@ class Chart:
     """A chart: its categories from left to right, and values upwards.
 
     `said` formats a value with its unit, `even` is the value of no difference. A logarithmic chart
-    leaves out values that are not positive. `missing` says why a series has no value at a category.
+    leaves out values that are not positive. Points that are not `joined` have a baseline each,
+    and `note` names them. `missing` says why a series has no value at a category.
     """
 
     key: str
@@ -59,6 +60,8 @@ class Chart:
     said: Callable[[float], str]
     log: bool = False
     even: float | None = None
+    joined: bool = True
+    note: str = ""
     missing: Mapping[tuple[str, int], str] = field(default_factory=dict)
 
     @property
@@ -133,7 +136,7 @@ def draw(chart: Chart) -> str:
     ]
     middle = (len(chart.series) - 1) / 2
     for at, one in enumerate(chart.series):
-        lines += _drawn(one, scale, chart.log, (at - middle) * _ASIDE)
+        lines += _drawn(one, scale, chart, (at - middle) * _ASIDE)
     return "\n".join([*lines, *_names(chart, scale), "</svg>"])
 
 
@@ -197,12 +200,12 @@ def _axes(chart: Chart, scale: _Scale, marks: Sequence[float], turned: bool) -> 
     yield f'<text class="axis" x="4" y="11">{escape(chart.upwards)}</text>'
 
 
-def _drawn(one: Series, scale: _Scale, log: bool, aside: float) -> Iterable[str]:
-    points = [p for p in sorted(one.points, key=lambda p: p.at) if p.value > 0 or not log]
+def _drawn(one: Series, scale: _Scale, chart: Chart, aside: float) -> Iterable[str]:
+    points = [p for p in sorted(one.points, key=lambda p: p.at) if p.value > 0 or not chart.log]
     kind = f"s{one.style % 4}"
     dashes = _DASHES[one.style % 4]
     pattern = f' stroke-dasharray="{dashes}"' if dashes else ""
-    for run in _runs(points):
+    for run in _runs(points) if chart.joined else ():
         if len(run) > 1:
             path = " ".join(f"{scale.x(p.at) + aside},{scale.y(p.value)}" for p in run)
             yield f'<polyline class="{kind}" points="{path}"{pattern}/>'

@@ -61,6 +61,14 @@ def ratio(timing: Timing, to: str) -> Ratio | None:
     return next((one for one in timing.ratios if one.to.startswith(to)), None)
 
 
+def duration(seconds: float) -> str:
+    """Format seconds in a suitable unit, with three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"
+
+
 def moved(outcome: Outcome) -> Moved | None:
     """Return what the last run of a cell noted of an access, in the process that moved most."""
     found: list[Moved] = []

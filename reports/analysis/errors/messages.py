@@ -53,13 +53,14 @@ class Said(NamedTuple):
 class Meaning:
     """What is behind a message in some programs: a known issue or, without one, a claim.
 
-    `until` is the last JAX with it; empty if that is the newest that was run.
+    `until` is the last JAX with it; empty if that is the newest that was run. `shown` is where.
     """
 
     cause: str
     claim: str
     clauses: tuple[str, ...]
     until: str = ""
+    shown: tuple[Shown, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +185,17 @@ def _message(
         title=title,
         example=one.example[:_EXAMPLE_LENGTH] + SLOT * (len(one.example) > _EXAMPLE_LENGTH),
         phases=tuple(phase for phase, _ in one.phases.most_common()),
-        meanings=_meanings(results, one, newest),
+        meanings=_meanings(results, one, ran, newest),
         shown=tuple(where_shown(one.keys, ran)),
     )
 
 
-def _meanings(results: Results, one: _Gathered, newest: str) -> tuple[Meaning, ...]:
+def _meanings(
+    results: Results,
+    one: _Gathered,
+    ran: Mapping[tuple[str, str, str], set[str]],
+    newest: str,
+) -> tuple[Meaning, ...]:
     """Return what is behind a message in the newest JAX, then in older ones; known issues first.
 
     Known issues that quote the message come first, then those of most programs. A warning counts
@@ -197,13 +203,16 @@ def _meanings(results: Results, one: _Gathered, newest: str) -> tuple[Meaning, .
     """
     quoting = {slug: _quotes(results, slug, one.example) for slug in {*one.keys.values()} if slug}
     groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    seen: dict[tuple[str, str], set[str]] = defaultdict(set)
+    seen: dict[tuple[str, str], list[CellKey]] = defaultdict(list)
     for key, slug in one.keys.items():
         told = slug if one.sort is not Sort.WARNING or quoting.get(slug) else ""
         group = told, "" if told else results.clauses[key.clause].claim
         groups[group][key.clause] = None
-        seen[group].add(key.target.jax or key.target.target)
-    last = {group: max(some, key=version_order) for group, some in seen.items()}
+        seen[group].append(key)
+    last = {
+        group: max((key.target.jax or key.target.target for key in some), key=version_order)
+        for group, some in seen.items()
+    }
     until = {group: "" if jax == newest else jax for group, jax in last.items()}
     order = sorted(
         groups,
@@ -215,7 +224,10 @@ def _meanings(results: Results, one: _Gathered, newest: str) -> tuple[Meaning, .
             one,
         ),
     )
-    return tuple(Meaning(*one, tuple(groups[one]), until[one]) for one in order)
+    return tuple(
+        Meaning(*one, tuple(groups[one]), until[one], tuple(where_shown(seen[one], ran)))
+        for one in order
+    )
 
 
 def _quotes(results: Results, slug: str, text: str) -> bool:

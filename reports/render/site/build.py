@@ -19,6 +19,7 @@ from markupsafe import Markup
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.errors.messages import said_by
 from reports.render.site import (
     causes,
@@ -257,7 +258,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     env.globals.update(policy=POLICY, verdicts=tuple(Verdict), marks=tuple(Mark))
-    env.globals.update(effects=_LEGEND)
+    env.globals.update(effects=_LEGEND, prelude=rewrites().prelude.strip())
     env.filters.update(
         zip=zip,
         plain=plain,

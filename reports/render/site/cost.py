@@ -8,7 +8,7 @@ from itertools import groupby
 
 from conformance.model.records import Timing
 from reports.analysis.effects.pairs import Effects
-from reports.render.measured import times
+from reports.render.measured import duration, times
 from reports.render.site.cost_figures import (
     INDEX,
     Group,
@@ -78,7 +78,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             results,
             taken,
             "index",
-            "An index into a map's output: time",
+            "Cost of `x[0]` of a pmap output: time",
             "How many times as long `x[0]` takes as under legacy pmap, measured at the same moment."
             " Bars span the blocks of the measurement; one that crosses 1 shows no difference.",
             INDEX,
@@ -92,7 +92,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             results,
             taken,
             "call",
-            "A call of the map: time",
+            "A call of a pmapped function: time",
             "How many times as long a call takes as under legacy pmap: dispatch, with the smallest "
             "arrays there are.",
             "timing.dispatch.",
@@ -103,7 +103,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             results,
             taken,
             "round-trip",
-            "A map with large arrays: time",
+            "A pmapped function with large arrays: time",
             "How many times as long a call takes as under legacy pmap.",
             "timing.round-trip.",
             "call",
@@ -113,7 +113,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             results,
             taken,
             "top-level",
-            "A map at the top level, against the same under jit: time",
+            "A pmapped function at top level, against the same under jit: time",
             "How many times as long a call takes at the top level as inside `jax.jit`.",
             "timing.top-level.",
             "top level",
@@ -160,11 +160,3 @@ def _took(timing: Timing) -> str:
         return f"not measured: {timing.failed}"
     took = timing.seconds
     return f"{duration(took.median)} ({duration(took.low)} to {duration(took.high)})"
-
-
-def duration(seconds: float) -> str:
-    """Format seconds in a suitable unit, with three digits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} µs"

@@ -108,6 +108,7 @@ def ratios(
         ]
         name = f"{plain(timed(timing))}, {topology}"
         others = {one.to for k, t in here.items() if k.timing == timing and (one := ratio(t, to))}
+        bases = ", ".join(sorted(others)).replace("==", " ")
         figures += figure(
             Chart(
                 key=f"{anchor}-{safe_name(timing)}-{topology}",
@@ -115,12 +116,14 @@ def ratios(
                 description="",
                 across="JAX",
                 categories=tuple(target.jax or "?" for target in versions),
-                # Which version of the other side it was is no detail: it may be gone from this one.
-                upwards=f"times {', '.join(sorted(others)).replace('==', ' ')}",
+                # The other side is of another version where this one has it no longer.
+                upwards=f"times {bases if len(others) == 1 else to}",
                 series=series(_names(key.implementation for key in here), points),
                 said=multiple,
                 log=True,
                 even=1.0,
+                joined=False,
+                note=f"Measured against {bases}." if len(others) > 1 else "",
                 missing=_without(results, here, timing, topology, versions),
             ),
             _evidence(here, timing),
@@ -160,7 +163,7 @@ def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
         )
     return Group(
         "devices",
-        "An index, by the number of devices: time",
+        "Cost of `x[0]`, by the number of devices: time",
         "How many times as long `x[0]` takes as reading the shard that this process has anyway.",
         tuple(figures),
     )
@@ -195,7 +198,7 @@ def moved_figures(results: Results) -> Group:
             )
     return Group(
         "moved",
-        "Reading a part of a map's output: bytes moved between devices",
+        "Reading a part of a pmap output: bytes moved between devices",
         "What the compiled program sends to each device, in multiples of what is read: 0 is a "
         "local read, more than 1 is data that nobody asked for.",
         tuple(figures),
@@ -217,7 +220,7 @@ def memory_figures(measured: Memory) -> Group:
         figures += figure(
             Chart(
                 key=table.anchor,
-                title=f"{table.what}, {table.topology}",
+                title=f"{table.what.rstrip(',')}, {table.topology}",
                 description="",
                 across="JAX",
                 categories=tuple(row.label.removeprefix("jax ") for row in table.rows),
@@ -235,7 +238,7 @@ def memory_figures(measured: Memory) -> Group:
         )
     return Group(
         "memory",
-        "A donated argument: memory",
+        "An argument, donated or not: memory",
         "How many times its own bytes the argument needs at the peak. 1 is in place, 2 is a copy "
         "beside the original.",
         tuple(figures),

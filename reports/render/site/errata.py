@@ -173,8 +173,8 @@ def whole(page: ErrataPage) -> str:
         for _, some in group.documents:
             for entry in some:
                 said = " / ".join(one.row.text for one in entry.statements)
-                often = f"so in {entry.ran - entry.failed} of {entry.ran} checks"
-                lines.append(f"* {said} ({often}) Instead: {entry.instead}")
+                often = f"holds in {entry.ran - entry.failed} of {entry.ran} tests"
+                lines.append(f"* {said} ({often}) Measured: {entry.instead}")
                 texts.append(f"---\n\n{group.title}\n\n{entry.text}")
         lines.append("")
     return "\n".join(["\n".join(lines), *texts])

@@ -9,6 +9,7 @@ from itertools import groupby
 from conformance.model.records import Target
 from reports.analysis.effects.pairs import LEGACY
 from reports.analysis.effects.remedies import Remedies as Known
+from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.effects.started import started_where_it_fails
 from reports.analysis.errors.messages import Meaning, Message, Sort
 from reports.render.site.names import (
@@ -26,7 +27,7 @@ from reports.store.results import Results
 from reports.store.shown import Shown
 
 PAGE = "errors.html"
-_MEANINGS_SHOWN = 8  # more than a reader compares; the others are in the list of programs
+_MEANINGS_HELPED = 8  # of more a reader does not compare the remedies
 _HEADINGS = {Sort.ERROR: "Errors", Sort.WARNING: "Warnings", Sort.SIGNAL: "Signals"}
 _PHASES = {
     "construct": "the map is made",
@@ -70,7 +71,8 @@ class ErrorsPage:
 class MeaningView:
     """What is behind a message, in a sentence, with the programs that show it.
 
-    `until` is the last JAX with it; empty if the newest has it.
+    `until` is the last JAX with it; empty if the newest has it. `shown` is where it was met, and
+    `rewrite` the edit that averts it.
     """
 
     link: Link
@@ -78,6 +80,8 @@ class MeaningView:
     is_cause: bool
     programs: int
     until: str
+    shown: tuple[tuple[str, Shown], ...] = ()
+    rewrite: Rewrite | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,6 @@ class ErrorPage:
     when: tuple[str, ...]
     meanings: tuple[MeaningView, ...]
     newest: str
-    more_meanings: int
     program: str
     command: str
     program_of: Link
@@ -186,18 +189,17 @@ def _page(
     causes = [results.causes[m.cause] for m in message.meanings if m.cause in results.causes]
     ids = message.clauses
     program, command, of = _program(results, message)
-    helps = [id for cause in causes[:_MEANINGS_SHOWN] for id in cause.remedies]
+    helps = [id for cause in causes[:_MEANINGS_HELPED] for id in cause.remedies]
     return ErrorPage(
         message=message,
         when=tuple(_PHASES[phase] for phase in message.phases if phase in _PHASES),
-        meanings=tuple(_meaning(results, one) for one in message.meanings[:_MEANINGS_SHOWN]),
+        meanings=tuple(_meaning(results, one) for one in message.meanings),
         newest=at.jax or "" if at is not None else "",
-        more_meanings=max(0, len(message.meanings) - _MEANINGS_SHOWN),
         program=program,
         command=command,
         program_of=of,
         remedies=remedies(results, [*helps, *known.of_clauses(ids)], at),
-        shown=tuple((implementation_words(one.implementation), one) for one in message.shown),
+        shown=_named(message.shown),
         clauses=tuple(Link(results.clauses[id].title, clause_path(id)) for id in ids),
         related=tuple(Link(titles[slug], error_path(slug)) for slug in message.related),
         upstream=tuple(dict.fromkeys(link for cause in causes[:3] for link in cause.links)),
@@ -208,14 +210,26 @@ def _meaning(results: Results, one: Meaning) -> MeaningView:
     cause = results.causes.get(one.cause)
     if cause is not None:
         link = cause_link(results, one.cause)
-        return MeaningView(link, cause.sentence, True, len(one.clauses), one.until)
+        return MeaningView(
+            link,
+            cause.sentence,
+            True,
+            len(one.clauses),
+            one.until,
+            _named(one.shown),
+            rewrites().by_cause.get(one.cause),
+        )
     slug = one.claim or results.clauses[one.clauses[0]].claim
     claim = results.claims.get(slug)
     if claim is None:
         link = clause_link(results, one.clauses[0])
     else:
         link = Link(claim.statement, claim_path(claim))
-    return MeaningView(link, "", False, len(one.clauses), one.until)
+    return MeaningView(link, "", False, len(one.clauses), one.until, _named(one.shown))
+
+
+def _named(some: Sequence[Shown]) -> tuple[tuple[str, Shown], ...]:
+    return tuple((implementation_words(one.implementation), one) for one in some)
 
 
 def _program(results: Results, message: Message) -> tuple[str, str, Link]:

@@ -102,7 +102,8 @@ def _whole(results: Results) -> Iterator[Entry]:
             "page",
             "Which version is safest",
             "versions.html",
-            "safest · safe · safest version · best version · recommended version · stable · pin",
+            "safest · safe · safest version · best version · recommended version · which version · "
+            "which version is safest · which version should i use · stable · pin",
             "Per version and implementation, how many known issues an ordinary program meets.",
             0,
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from conformance.model.records import TargetKey
-from reports.render.measured import ratio
+from reports.render.measured import duration, ratio
 from reports.render.site.names import implementation_words
 from reports.store.order import implementation_order
 from reports.store.outcomes import CellKey, TimingKey
@@ -14,13 +15,21 @@ from reports.store.results import Results
 LEGACY = "legacy pmap"  # how the other side of a ratio begins that was measured with it
 
 
+class _Taken(NamedTuple):
+    """A multiple of legacy pmap's time, the time, and the version of legacy pmap."""
+
+    ratio: float
+    seconds: float
+    to: str
+
+
 def slower(results: Results, cells: Iterable[CellKey], target: TargetKey) -> tuple[str, ...]:
-    """Return a line per implementation and contender: multiples of legacy pmap's time.
+    """Return a line per implementation and contender: the multiple of legacy pmap's time.
 
     Each covers all sizes and topologies that were timed; a difference within the spread of its
     blocks counts as none.
     """
-    found: dict[tuple[str, str, str], dict[TimingKey, float]] = {}
+    found: dict[tuple[str, str], dict[TimingKey, _Taken]] = {}
     for key in cells:
         for one in results.timings.get(key, ()) if key.target == target else ():
             than = ratio(one, LEGACY)
@@ -29,14 +38,27 @@ def slower(results: Results, cells: Iterable[CellKey], target: TargetKey) -> tup
                     one.timing, one.contender, target, key.implementation, key.topology
                 )
                 even = than.low <= 1 <= than.high
-                where = (key.implementation, one.contender, than.to.replace("==", " "))
-                found.setdefault(where, {})[place] = 1.0 if even else than.median
+                took = one.seconds.median if one.seconds is not None else 0.0
+                taken = _Taken(1.0 if even else than.median, took, than.to.replace("==", " "))
+                found.setdefault((key.implementation, one.contender), {})[place] = taken
     order = sorted(found, key=lambda where: implementation_order(where[0]))
-    return tuple(line for where in order for line in _ratio_lines(*where, found[where].values()))
+    return tuple(
+        line for where in order for line in _ratio_lines(*where, tuple(found[where].values()))
+    )
 
 
-def _ratio_lines(place: str, contender: str, to: str, times: Iterable[float]) -> Iterator[str]:
-    least, most = min(times), max(times)
+def _ratio_lines(place: str, contender: str, some: Collection[_Taken]) -> Iterator[str]:
+    least, most = min(one.ratio for one in some), max(one.ratio for one in some)
     if most > 1:
-        both = f"{least:.2g} to {most:.2g}" if f"{least:.2g}" != f"{most:.2g}" else f"{most:.2g}"
-        yield f"{implementation_words(place)}, {contender}: {both} times as long as {to}"
+        to = {one.to for one in some}
+        other = to.pop() if len(to) == 1 else LEGACY
+        short, long = min(one.seconds for one in some), max(one.seconds for one in some)
+        yield (
+            f"{implementation_words(place)}, {contender}: "
+            f"{_both(f'{least:.2g}', f'{most:.2g}')} times as long as {other}, "
+            f"{_both(duration(short), duration(long))}"
+        )
+
+
+def _both(least: str, most: str) -> str:
+    return most if least == most else f"{least} to {most}"

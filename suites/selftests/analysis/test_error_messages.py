@@ -208,11 +208,12 @@ def test_what_is_behind_it_in_the_newest_version_comes_first(ended: Results) -> 
     assert [(m.cause, m.until) for m in one.meanings] == [("still", ""), ("earlier", "0.9.2")]
 
 
-def test_a_page_folds_the_reasons_of_earlier_versions(ended: Results) -> None:
+def test_a_page_names_the_reasons_of_earlier_versions_below(ended: Results) -> None:
     page = render(ended)[f"errors/{the(messages(ended), 'It does not fit').slug}.html"]
     meaning = page[page.index("What it means") :].partition("</section>")[0]
-    held, _, folded = meaning.partition("<details>")
+    held, _, below = meaning.partition("<details")
     assert "Title of still" in held
+    assert "new pmap: JAX 0.9.2 to 0.10.0" in held
     assert "Title of earlier" not in held
-    assert "No longer in JAX 0.10.0: 1 reason of earlier versions" in folded
-    assert "2 programs, until 0.9.2" in folded
+    assert "Only in versions before JAX 0.10.0: 1 reason" in below
+    assert "new pmap: JAX 0.9.2 (2 programs)" in below

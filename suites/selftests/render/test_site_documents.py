@@ -286,7 +286,7 @@ class Errata(unittest.TestCase):
         assert text.index("> A**") < text.index("> C**")
         site = render(results)
         whole = site["data/errata.md"]
-        assert "* What a says. / What c says. (so in 0 of 2 checks) Instead: " in whole
+        assert "* What a says. / What c says. (holds in 0 of 2 tests) Measured: " in whole
         assert whole.count(f"---\n\n{group.title}\n\n") == 3
         assert f"{text}\n---\n" in whole
         assert 'href="data/errata.md"' in site["errata.html"]

@@ -14,12 +14,16 @@ const PREFERRED = { page: 1.35, guide: 1.2, subject: 1.15, cause: 1.4, removed: 
 const KINDS = { page: "page", guide: "documentation", subject: "subject", cause: "known issue", ended: "fixed issue", removed: "removed name",
   error: "error message", warning: "warning", signal: "process killed", statement: "documented claim", program: "test", report: "user report" };
 
-/* What is searched for: words and names without the punctuation around them, but `x[0]` whole.
-   A number or a letter alone, as a pasted call has them, is in every text. */
+/* What is searched for: words and names without the punctuation around them, but `x[0]` whole, and
+   `devices[:]` for a part of the devices. A shape says nothing. A number or a letter alone, as a
+   pasted call has them, is in every text. */
 function termsOf(query) {
-  const words = query.toLowerCase().replace(/\b(\w+)\s*\[\s*(-?\d+)\s*\]/g, "$1[$2]").split(/[\s(),{}"'`]+/)
+  const words = query.toLowerCase()
+    .replace(/\b(?:b?float|complex|u?int|s|u|f|bf|pred|bool)\d*\[[\d,\s]*\]/g, " ")
+    .replace(/\bdevices(\(\))?\s*\[[^\]]*:[^\]]*\]/g, "devices$1 devices[:]")
+    .replace(/\b(\w+)\s*\[\s*(-?\d+)\s*\]/g, "$1[$2]").split(/[\s(),{}"'`]+/)
     .flatMap((word) => word.includes("=") ? [...split(word)] : [word])
-    .map((word) => word.replace(/\[[^\]]*:[^\]]*\]?$/, "").replace(/^[.:;=[\]]+|[.:;=[]+$/g, "").replace(/^(?!args)\w+\[(-?\d+)\]$/, "x[$1]"))
+    .map((word) => (word === "devices[:]" ? word : word.replace(/\[[^\]]*:[^\]]*\]?$/, "")).replace(/^[.:;=[\]]+|[.:;=[?!]+$/g, "").replace(/^(?!args)\w+\[(-?\d+)\]$/, "x[$1]"))
     .filter((word) => word.length > 0);
   const long = words.filter((word) => word.length > 1 && !/^[\d:]+\]?$/.test(word));
   const asking = long.filter((word) => !COMMON.has(word));
@@ -36,7 +40,9 @@ function split(word) {
 /* What else a term may be called: by another word for the same thing, without its module, or as one
    of many. */
 const SAME = { inside: ["under"], within: ["under"], multihost: ["several processes"], "multi-host": ["several processes"],
-  freezes: ["hangs"], stuck: ["hangs"], deadlock: ["hangs"], slow: ["slower"], oom: ["memory"], gpu: ["cuda"],
+  freezes: ["hangs"], stuck: ["hangs"], deadlock: ["hangs"],
+  slow: ["slower", "extra communication", "all-reduces"], slower: ["extra communication"], segfault: ["sigsegv"],
+  segfaults: ["sigsegv"], segmentation: ["sigsegv"], aborts: ["sigabrt"], abort: ["sigabrt"], nested: ["inside another"], oom: ["memory"], gpu: ["cuda"],
   "flax.jax_utils.replicate": ["device_put_replicated"], check_rep: ["check_vma"], gradient: ["grad"], gradients: ["grad"], plugin: ["platform"], unequal: ["fewer"],
   recompiles: ["traced", "compiled"], recompile: ["traced", "compiled"], recompilation: ["traced", "compiled"], retraces: ["traced"],
   replication: ["check_vma", "varying"], pvary: ["pcast", "varying"], pickle: ["pickle.dumps"] };
@@ -80,6 +86,7 @@ function tagged(term, entry) {
 
 /* How well a term stands in an entry. */
 function stands(term, entry) {
+  if (term === "devices[:]") return entry.tags.includes(term) ? 13 : 0;
   let best = 0;
   for (const [number, form] of formsOf(term).entries()) {
     const titled = isSubject(form, entry.title) ? 16 : 10 * fit(form, entry.title);
@@ -87,6 +94,12 @@ function stands(term, entry) {
     best = Math.max(best, number ? 0.85 * score : score);
   }
   return best;
+}
+
+/* How much an entry is preferred to others that have the words: a removed name that has nothing to do
+   with pmap is looked for by the whole name. */
+function preferred(entry) {
+  return entry.sort === "removed" && entry.weight === 0 ? 0.7 : PREFERRED[entry.sort] ?? 1;
 }
 
 /* The pages found, the best first, and the words that no page has.
@@ -113,13 +126,13 @@ function search(index, query) {
     }
     if (had === 0) return { entry, score: 0, had };
     let score = sum / whole;
-    if (terms.length > 1) {
+    if (asked.includes(" ")) {
       if (entry.title.includes(asked)) score += 12;
       else if (entry.tags.includes(asked)) score += 9;
       else if (entry.text.includes(asked)) score += 4;
     }
     const share = had / whole;
-    return { entry, score: score * share * (PREFERRED[entry.sort] ?? 1) + share * Math.log2(1 + entry.weight) / 4, had };
+    return { entry, score: score * share * preferred(entry) + share * Math.log2(1 + entry.weight) / 4, had };
   });
   const found = scored
     .filter((one) => one.had > 0)
@@ -175,9 +188,10 @@ function shown(form, { found, missing, complete }, asked) {
     }
     return item;
   }));
-  const many = complete === 1 ? "1 page has it" : complete ? `${complete} pages have it` : "No page has all of it; the nearest";
+  const count = found.length > MOST ? `The best ${MOST} of ${found.length} pages` : found.length === 1 ? "1 page" : `${found.length} pages`;
+  const part = complete ? "" : "; none has every word";
   const nowhere = missing.length ? ` No page has: ${missing.join(", ")}.` : "";
-  said.textContent = !asked ? "" : found.length ? `${many}. Enter opens the first.${nowhere}`
+  said.textContent = !asked ? "" : found.length ? `${count}${part}. Enter opens the first.${nowhere}`
     : `Nothing found.${nowhere} Try fewer words, or one word of the error message.`;
 }
 

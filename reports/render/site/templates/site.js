@@ -170,6 +170,19 @@ function placing(chosen) {
   }
 }
 
+/* Where a screen is too narrow for all versions, the newest are shown first; the others are to the left. */
+function newestFirst(chosen) {
+  if (chosen.to ?? chosen.from) return;
+  for (const box of document.querySelectorAll(".scroll:has(> table.by-jax)")) box.scrollLeft = box.scrollWidth;
+}
+
+/* The entry of the page that is open, in a navigation that is wider than the screen. */
+function hereInSight() {
+  const nav = document.querySelector("header.site nav");
+  const here = nav?.querySelector("[aria-current]");
+  if (here && nav.scrollWidth > nav.clientWidth) nav.scrollLeft = here.offsetLeft - nav.offsetLeft;
+}
+
 function saying(chosen) {
   if (document.querySelector("form[data-chooser]") || !Object.keys(chosen).length) return;
   const line = document.createElement("p");
@@ -237,6 +250,8 @@ document.addEventListener("DOMContentLoaded", () => {
   carrying();
   marking(chosen);
   placing(chosen);
+  newestFirst(chosen);
+  hereInSight();
   saying(chosen);
   unfolding();
 });
