@@ -44,10 +44,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _run(chosen: argparse.Namespace) -> int:
     from conformance.catalogue.causes import load_causes
     from harness.running import causes
+    from harness.targets.target import expand_all
 
     done = causes.run(
         load_causes(),
-        chosen.target or ["current"],
+        expand_all(chosen.target or ["current"]),
         chosen.causes,
         everywhere=chosen.everywhere,
         extras=chosen.extra,

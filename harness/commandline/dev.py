@@ -88,9 +88,10 @@ def _add_pods(parser: argparse.ArgumentParser) -> None:
 
 def _pods(chosen: argparse.Namespace) -> int:
     from harness.running.pods import grown, lines
+    from harness.targets.target import expand_all
 
     found = []
-    for spec in chosen.target or ["newest"]:
+    for spec in expand_all(chosen.target or ["newest"]):
         some = grown(spec, progress=report_progress)
         found += some
         for line in lines(some):
@@ -110,9 +111,10 @@ def _names(chosen: argparse.Namespace) -> int:
 
     from conformance.store.outputs import write_text
     from harness.running.public_names import look_up
+    from harness.targets.target import expand_all
     from reports.analysis.public_names import FILE, as_text, history
 
-    releases = look_up(chosen.target or ["newest"], progress=report_progress)
+    releases = look_up(expand_all(chosen.target or ["newest"]), progress=report_progress)
     found = history(sorted(releases, key=lambda one: Version(one.jax)))
     write_text(chosen.output or FILE, as_text(found))
     print(f"{len(found.gone)} names are gone, {len(found.names) - len(found.gone)} warn")
@@ -127,9 +129,11 @@ def _add_libraries(parser: argparse.ArgumentParser) -> None:
 def _libraries(chosen: argparse.Namespace) -> int:
     from conformance.store.outputs import write_text
     from harness.running.libraries import examine
+    from harness.targets.target import expand_all
     from reports.analysis.libraries import FILE, as_text, from_records
 
-    found = from_records(examine(chosen.target or ["newest"], progress=report_progress))
+    wanted = expand_all(chosen.target or ["newest"])
+    found = from_records(examine(wanted, progress=report_progress))
     write_text(chosen.output or FILE, as_text(found))
     print(f"{len(found)} pairs of a library and JAX: {chosen.output or FILE}")
     return DONE

@@ -60,7 +60,7 @@ def add_targets(parser: argparse.ArgumentParser, default: str) -> None:
         action="append",
         metavar="SPEC",
         help="JAX to run: jax==0.9.0, jax==0.8.3+flax==0.12.0 (with that flax), newest, nightly, "
-        "current, or a path of Python; repeatable "
+        "all (every release from 0.7.0 on), current, or a path of Python; repeatable "
         f"(default: {default})",
     )
 

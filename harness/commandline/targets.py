@@ -28,13 +28,13 @@ def _list(chosen: argparse.Namespace) -> int:
 
 
 def _add_add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("specs", metavar="SPEC", nargs="+", help="jax==0.9.0, newest, nightly")
+    parser.add_argument("specs", metavar="SPEC", nargs="+", help="jax==0.9.0, newest, nightly, all")
 
 
 def _add(chosen: argparse.Namespace) -> int:
-    from harness.targets.target import describe, provision
+    from harness.targets.target import describe, expand_all, provision
 
-    for spec in chosen.specs:
+    for spec in expand_all(chosen.specs):
         target = provision(spec, progress=report_progress)
         known = ", ".join(f"{name} {version}" for name, version in describe(target).items())
         print(f"{target.spec}: {known}")

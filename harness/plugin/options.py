@@ -21,7 +21,15 @@ from harness.running.fleet import Hosts
 from harness.running.runner import Asked
 from harness.running.shards import Shard
 from harness.targets import platforms
-from harness.targets.target import Spec, Target, TargetError, describe, parse_spec, provision
+from harness.targets.target import (
+    Spec,
+    Target,
+    TargetError,
+    describe,
+    expand_all,
+    parse_spec,
+    provision,
+)
 
 if TYPE_CHECKING:
     import pytest
@@ -86,7 +94,7 @@ def add(parser: pytest.Parser) -> None:
         default=[],
         metavar="SPEC",
         help="JAX to run on, repeatable: jax==0.9.0 (installed and cached on first use), newest, "
-        "nightly (JAX's nightly wheels), "
+        "nightly (JAX's nightly wheels), all (every release from 0.7.0 on), "
         "current (default: this environment's), or the path of a Python interpreter",
     )
     group.addoption(
@@ -271,7 +279,7 @@ def _provision(
     progress: Callable[[str], None],
 ) -> tuple[Asked, ...]:
     asked: dict[str, Asked] = {}
-    for text in texts:
+    for text in expand_all(texts):
         spec = parse_spec(text)
         try:
             target = _with_extras(spec, extras, progress, packages)

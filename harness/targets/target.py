@@ -41,6 +41,7 @@ __all__ = [
     "cached",
     "default_cache",
     "describe",
+    "expand_all",
     "list_releases",
     "parse_spec",
     "provision",
@@ -50,6 +51,8 @@ __all__ = [
 ]
 
 WORKER_PACKAGES = ("conformance", "harness")
+ALL = "all"  # stands for every stable release from the first on
+FIRST_RELEASE = "0.7.0"  # the oldest that has legacy and new pmap
 PIN = "+"  # stands before a library of a target, as in jax==0.8.3+flax==0.12.0
 _PINNED = re.compile(r"(?:\s*\+\s*[\w.-]+\s*==\s*[\w.]+)+$")
 ALWAYS_DESCRIBED = ("jax", "jaxlib", "numpy")
@@ -111,6 +114,8 @@ def parse_spec(text: str) -> Spec:
         return Spec("interpreter", os.path.abspath(os.path.expanduser(text)))
     if text.startswith("jax"):
         why = "only one exact version can be asked for, such as jax==0.9.0, or a nightly one"
+    elif text == ALL:
+        why = "it stands for many; name one, such as newest"
     else:
         why = "write current, newest, nightly, jax==0.9.0, or the path of a Python interpreter"
     raise TargetError(f"{text!r} is not a target: {why}.")
@@ -174,6 +179,30 @@ def resolve_newest(
     cache = _cache(cache)
     newest = environments.newest(_normalised(extras), cache / "targets", uv=uv, pythons=pythons)
     return f"jax=={newest}"
+
+
+def expand_all(
+    texts: Sequence[str],
+    *,
+    cache: Path | None = None,
+    extras: Sequence[str] = (),
+    uv: Path | None = None,
+    pythons: Sequence[Interpreter] | None = None,
+) -> list[str]:
+    """Return the specs, each once, with every stable release from 0.7.0 on in place of `all`.
+
+    TargetError if no index answers: the cache does not know which releases there are.
+    """
+    found: list[str] = []
+    for text in texts:
+        if text.strip() != ALL:
+            found.append(text)
+            continue
+        targets = _cache(cache) / "targets"
+        last = environments.newest(_normalised(extras), targets, uv=uv, pythons=pythons)
+        between = environments.releases(FIRST_RELEASE, last, targets, uv=uv, pythons=pythons)
+        found += [f"jax=={release}" for release in between]
+    return list(dict.fromkeys(found))
 
 
 def list_releases(first: Spec, last: Spec, *, cache: Path | None = None) -> list[str]:
