@@ -85,14 +85,16 @@ class Judged(TestCase):
     def test_the_verdict_says_that_nothing_ran(self) -> None:
         judgement = judged(every(RIGHT, REDUCES), rows(moved=1))
         assert judgement.verdict == Verdict.CONFORMS
-        assert judgement.reason == "compiled for 2 TPU v5 lite, not run: moved = 1"
+        for part in ("not run", "2 TPU v5 lite", "moved = 1"):
+            assert part in judgement.reason
 
     def test_findings_say_where_each_was_compared(self) -> None:
         judgement = judged(every(RIGHT, REDUCES, MEASURED), rows(moved=1, peak=1))
-        texts = [f.expected for f in judgement.findings if f.step == CALL]
-        assert texts[0].startswith("where its steps were taken, on CPU: returns")
-        assert texts[1] == "one all-reduce"
-        assert texts[2] == "left out: less than two"
+        assert [f.expected for f in judgement.findings if f.step == CALL] == [
+            f"{compile_only.DRIVEN}{RIGHT.text}",
+            REDUCES.text,
+            f"{compile_only.LEFT_OUT}{MEASURED.text}",
+        ]
 
     @parameterized.expand(
         [
@@ -163,19 +165,20 @@ class Platforms(TestCase):
         seen = received(observation(raised("JaxRuntimeError", message), topology=ONE))
         judgement = judge(clause_of(RIGHT), names.NEW_PMAP, ONE, "0.9.0", [seen], None)
         assert judgement.verdict == Verdict.DEVIATES
-        assert judgement.reason.startswith("out of the device's memory: ") == named
+        assert judgement.reason.startswith(CALL) != named
+        assert message in judgement.reason
 
     def test_a_target_that_computes_elsewhere_is_not_run(self) -> None:
         runner = runner_on(FakePool(), clause_of(RIGHT))
         runner.platform = "cuda"
         record = runner.run(CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0"))
         assert record.verdict == Verdict.NOT_RUN
-        assert "computes on cpu (cpu), not on the cuda asked for" in record.reason
+        assert {"cpu", "cuda"} <= set(record.reason.split())
 
     def test_a_cluster_that_the_host_is_too_small_for_is_not_applicable(self) -> None:
-        pool = FakePool(unmet_by="needs 2 devices, this host has 1")
+        pool = FakePool(unmet_by="too small")
         record = runner_on(pool, clause_of(RIGHT)).run(
             CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0")
         )
         assert record.verdict == Verdict.NOT_APPLICABLE
-        assert record.reason == "needs 2 devices, this host has 1"
+        assert (record.reason, pool.cases) == ("too small", [])

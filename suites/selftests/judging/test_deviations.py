@@ -72,7 +72,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
         slug="a-cause",
         section="errors",
         title="It changed",
-        sentence="The check was removed.",
+        sentence="Removed.",
         kind="platform",
         tags=("jax.pmap",),
         links=("https://example.org/first", "https://example.org/second"),
@@ -105,7 +105,7 @@ def entry(**other: Any) -> Deviation:
         "implementation": (NEW_PMAP,),
         "saw": (step_pattern(VALUE),),
         "cause": "a-cause",
-        "why": "The check was removed.",
+        "why": "Removed.",
         "link": "https://example.org/first",
         "kind": "platform",
         "review": datetime.date(2027, 1, 31),
@@ -181,10 +181,10 @@ def test_an_entry_is_named_by_the_line_of_its_header(read: Any) -> None:
 
 
 def test_an_unknown_clause_is_refused_with_those_of_like_names() -> None:
-    (said,) = of_no_clause([entry(clause=("errors.frist",))], ["errors.first", "rank.other"])
-    assert said == (
-        "a deviation entry: no clause is called errors.frist; did you mean errors.first?"
-    )
+    known = ["errors.first", "rank.other"]
+    (said,) = of_no_clause([entry(clause=("errors.frist", "rank.*"))], known)
+    assert {"errors.frist", "errors.first"} <= set(re.findall(r"[a-z]+[.][a-z]+", said))
+    assert "rank" not in said
 
 
 def test_an_entry_that_is_not_about_a_cell_says_what_it_is_about() -> None:
@@ -197,7 +197,7 @@ def test_an_entry_that_is_not_about_a_cell_says_what_it_is_about() -> None:
     assert one.elsewhere("errors.b", NEW_PMAP, "0.9.1", "cpu", "1x8") == ""
     several = entry(cells=(("<0.9", ("2x2",)), ("", ("1x8",))), platform=("cpu",))
     assert several.elsewhere(*at, "0.9.0", "gpu", "2x2") == (
-        "platform cpu, jax <0.9 on 2x2; any on 1x8"
+        f"platform cpu, jax {several.versions}"
     )
 
 
@@ -206,7 +206,9 @@ def test_entries_about_other_cells_of_a_clause_are_described() -> None:
     warns = entry(warns={"category": "UserWarning", "message": "x"})
     cell = ("errors.a", NEW_PMAP, "0.9.0", "cpu", "1x8")
     entries = [older, other, replace(warns, jax="<0.9"), entry(), entry(clause=("errors.b",))]
-    assert of_other_cells(entries, *cell) == ["a deviation entry is for jax <0.9 only"]
+    (said,) = of_other_cells(entries, *cell)
+    assert said.startswith(older.where)
+    assert older.elsewhere(*cell) in said
 
 
 def test_an_empty_message_can_be_what_is_seen(read: Any) -> None:
@@ -216,7 +218,7 @@ def test_an_empty_message_can_be_what_is_seen(read: Any) -> None:
 
 
 def test_an_unknown_table_is_refused(read: Any) -> None:
-    with pytest.raises(DeviationError, match=r"some.toml: unknown table deviations; use \[\["):
+    with pytest.raises(DeviationError, match=r"some\.toml: .* deviations; .*\[\[deviation"):
         read(toml().replace("[[deviation]]", "[[deviations]]"))
 
 
@@ -226,8 +228,8 @@ def test_an_unknown_table_is_refused(read: Any) -> None:
 def test_a_cause_says_why_and_where_to_read_more(read: Any) -> None:
     plain, noted = read(toml() + toml(note="'Here too.'"))
     assert plain.cause == noted.cause == "a-cause"
-    assert plain.why == "The check was removed."
-    assert noted.why == "The check was removed. Here too."
+    assert plain.why == "Removed."
+    assert noted.why == "Removed. Here too."
     assert (plain.link, plain.kind) == ("https://example.org/first", "platform")
 
 
@@ -258,7 +260,10 @@ def test_each_range_goes_with_its_own_topologies() -> None:
     places = [(jax, place) for jax in ("0.8.0", "0.9.0") for place in ("1x8", "2x2", "4x2", "2x4")]
     found = {at for at in places if one.matches("errors.a", NEW_PMAP, at[0], "cpu", at[1])}
     assert found == {("0.8.0", "1x8"), ("0.8.0", "2x2"), ("0.8.0", "4x2"), ("0.9.0", "1x8")}
-    assert one.versions == "<0.9 on 2x2, 4x*; any on 1x8"
+    assert re.findall(r"[<>]?[0-9][0-9.x*]*|any", one.versions) == [
+        *("<0.9", "2x2", "4x*"),
+        *("any", "1x8"),
+    ]
     assert entry(jax=">=0.8").versions == ">=0.8"
 
 
@@ -425,7 +430,8 @@ def test_a_package_that_no_clause_of_an_entry_requires_is_refused(read: Any) -> 
     (one,) = read(toml(packages="{ flax = '<0.12' }"))
     bare = replace(clause_of(expects(lambda place: None)), id="errors.a")
     (said,) = of_no_package([one], {"errors.a": bare})
-    assert said == "some.toml:1, entry 1: errors.a does not require flax: of which package is it?"
+    assert said.startswith(f"{one.where}: errors.a ")
+    assert "flax" in said
     assert of_no_package([one], {"errors.a": replace(bare, requires=("flax",))}) == []
     assert of_no_package([one], {"errors.b": bare}) == []
 
@@ -442,7 +448,7 @@ def test_the_entry_about_a_cell_is_found() -> None:
 
 def test_two_entries_that_claim_one_cell_are_refused() -> None:
     both = entry(clause=("errors.*",)), entry(jax=">=0.8")
-    with pytest.raises(DeviationError, match=r"2 deviation entries claim errors\.a under"):
+    with pytest.raises(DeviationError, match=r"^2 .*errors\.a"):
         matching(both, "errors.a", NEW_PMAP, "0.9.0", "cpu", "1x8")
 
 

@@ -8,29 +8,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from observations import crashed, gave, hung, observations, raised, received, returned
-from real import catalogue, entries
+from fabricated import NEWEST, verdict_of
+from observations import crashed, gave, hung, raised, returned
 
-from conformance.judging.deviations import matching
-from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
 from conformance.spec.faults import Fault
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place, Topology
 
-NEWEST = "0.12.0.1"
 ONE = Topology(1, 8)
 WIDTH = 16
 
 
 def verdict(id: str, implementation: str, steps: list[Any], jax: str = NEWEST) -> str:
     """Return the verdict on one process with these steps."""
-    clause = catalogue().clauses[id]
-    found = matching(entries(), id, implementation, jax, "cpu", str(ONE))
-    seen = observations(*steps, implementation=implementation, topology=ONE, jax=jax)
-    return judge(
-        clause, implementation, ONE, jax, [received(one) for one in seen], None, found
-    ).verdict
+    return verdict_of(id, implementation, ONE, steps, jax=jax)
 
 
 def doubled(factor: int = 2) -> Any:
@@ -181,6 +173,4 @@ def test_an_original_that_legacy_deletes_is_noticed() -> None:
 def test_a_fault_is_excused_in_the_step_that_was_seen(
     id: str, jax: str, fault: Fault, expected: str
 ) -> None:
-    clause = catalogue().clauses[id]
-    found = matching(entries(), id, SHARD_MAP, jax, "cpu", str(ONE))
-    assert judge(clause, SHARD_MAP, ONE, jax, [], fault, found).verdict == expected
+    assert verdict_of(id, SHARD_MAP, ONE, jax=jax, fault=fault) == expected

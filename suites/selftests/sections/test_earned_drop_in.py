@@ -11,28 +11,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from observations import Json, leaf, observation, raised, received, returned
-from real import catalogue, entries
+from fabricated import NEWEST, verdict_of
+from observations import Json, leaf, raised, returned
 
-from conformance.judging.deviations import matching
-from conformance.judging.judge import Judgement, judge
 from conformance.model.verdicts import Verdict
 from conformance.spec import names
 from conformance.spec.topology import Place, Topology
 
-CLAUSES = catalogue().clauses
-ENTRIES = entries()
 ONE = Topology(1, 8)
 PLACE = Place(ONE, 0)
 
 Change = Callable[[dict[str, Json]], Any]
 
 
-def judged(id: str, steps: list[Json], jax: str) -> Judgement:
-    """The verdict of a cell of one process, by all entries about it."""
-    record = observation(*steps, topology=ONE, jax=jax, witness=[])
-    found = matching(ENTRIES, id, names.JAX, jax, "cpu", str(ONE))
-    return judge(CLAUSES[id], names.JAX, ONE, jax, [received(record)], None, found)
+def judged(id: str, steps: list[Json], jax: str = NEWEST) -> str:
+    """Return the verdict of a cell of one process, by all entries about it."""
+    return verdict_of(id, names.JAX, ONE, steps, jax=jax, witness=[])
 
 
 def changed(steps: list[Json], change: Change) -> list[Json]:
@@ -71,7 +65,7 @@ PUT = "drop_in.sharded.float32"
     [("0.7.2", "PmapSharding"), ("0.9.0", "NamedSharding"), ("0.12.0.1", None)],
 )
 def test_what_is_right_conforms(jax: str, original: str | None) -> None:
-    assert judged(PUT, replaced(original), jax).verdict == Verdict.CONFORMS
+    assert judged(PUT, replaced(original), jax) == Verdict.CONFORMS
 
 
 @pytest.mark.parametrize(
@@ -84,7 +78,7 @@ def test_what_is_right_conforms(jax: str, original: str | None) -> None:
     ],
 )
 def test_the_original_is_compared_where_there_is_one(jax: str, original: str | None) -> None:
-    assert judged(PUT, replaced(original), jax).verdict == Verdict.DEVIATES
+    assert judged(PUT, replaced(original), jax) == Verdict.DEVIATES
 
 
 def wrong_original(steps: dict[str, Json]) -> None:
@@ -106,7 +100,7 @@ def garbage(steps: dict[str, Json]) -> None:
 @pytest.mark.parametrize("change", [wrong_original, unlike, on_other_devices, garbage])
 def test_another_result_deviates(change: Change) -> None:
     steps = changed(replaced("NamedSharding"), change)
-    assert judged(PUT, steps, "0.9.0").verdict == Verdict.DEVIATES
+    assert judged(PUT, steps, "0.9.0") == Verdict.DEVIATES
 
 
 # Refusals
@@ -125,19 +119,19 @@ def refused(message: str = SAYS, type: str = "IndivisibleError") -> list[Json]:
 
 
 def test_a_refusal_that_names_both_numbers_conforms() -> None:
-    assert judged(HALF, refused(), "0.12.0.1").verdict == Verdict.CONFORMS
+    assert judged(HALF, refused()) == Verdict.CONFORMS
 
 
 @pytest.mark.parametrize(
     "message", ["4 of the 8 cores are busy", "the shape is wrong", "a sharding of 8 devices", ""]
 )
 def test_any_other_error_is_no_refusal(message: str) -> None:
-    assert judged(HALF, refused(message), "0.12.0.1").verdict == Verdict.DEVIATES
+    assert judged(HALF, refused(message)) == Verdict.DEVIATES
 
 
 def test_a_replacement_that_refuses_everything_deviates() -> None:
     steps = [raised("ValueError", SAYS, name="right call"), *refused()[1:]]
-    assert judged(HALF, steps, "0.12.0.1").verdict == Verdict.DEVIATES
+    assert judged(HALF, steps) == Verdict.DEVIATES
 
 
 TWICE = "drop_in.refusals.sharded.twice-the-shards"
@@ -149,7 +143,7 @@ TWICE = "drop_in.refusals.sharded.twice-the-shards"
 def test_what_is_known_to_come_out_has_known_values(scale: int, verdict: str) -> None:
     both = np.concatenate([ROWS, ROWS]) * scale
     again = [returned(both, name=name) for name in ("replacement", "replacement again")]
-    assert judged(TWICE, [returned(ROWS, name="right call"), *again], "0.12.0.1").verdict == verdict
+    assert judged(TWICE, [returned(ROWS, name="right call"), *again]) == verdict
 
 
 DEVICE_TWICE = "drop_in.refusals.replicated.device-twice"
@@ -165,7 +159,7 @@ def test_a_check_without_a_word_is_known_another_is_not(message: str, verdict: s
         for name in ("replacement", "replacement again")
     ]
     steps = [returned(right, name="right call"), *again]
-    assert judged(DEVICE_TWICE, steps, "0.12.0.1").verdict == verdict
+    assert judged(DEVICE_TWICE, steps) == verdict
 
 
 # Memory, and where a stack lies
@@ -194,7 +188,7 @@ def cost(known: float, mine: float) -> list[Json]:
     ],
 )
 def test_a_peak_has_two_bounds(known: float, mine: float, verdict: str) -> None:
-    assert judged(COST, cost(known, mine), "0.12.0.1").verdict == verdict
+    assert judged(COST, cost(known, mine)) == verdict
 
 
 def stacked(on: list[int], most: int) -> list[Json]:
@@ -209,7 +203,7 @@ def stacked(on: list[int], most: int) -> list[Json]:
     [([], 1, Verdict.CONFORMS), ([], 8, Verdict.DEVIATES), ([0], 1, Verdict.DEVIATES)],
 )
 def test_np_stack_goes_past_the_default_device(on: list[int], most: int, verdict: str) -> None:
-    assert judged("drop_in.stack.np", stacked(on, most), "0.12.0.1").verdict == verdict
+    assert judged("drop_in.stack.np", stacked(on, most)) == verdict
 
 
 @pytest.mark.parametrize(
@@ -224,7 +218,7 @@ def test_jnp_stack_fetches_nothing_where_np_stack_is_seen_to(
         returned(rows, name=name, extra={"arrays fetched to the host": count})
         for name, count in zip(("with jnp", "with jnp again", "with np"), fetched, strict=True)
     ]
-    assert judged("drop_in.stack.jax-arrays", steps, "0.12.0.1").verdict == verdict
+    assert judged("drop_in.stack.jax-arrays", steps) == verdict
 
 
 @pytest.mark.parametrize(("last", "verdict"), [(1, Verdict.CONFORMS), (7, Verdict.DEVIATES)])
@@ -236,4 +230,4 @@ def test_a_replica_that_differs_deviates(last: float, verdict: str) -> None:
         returned(leaf(row, sharding=sharding), name=name, extra={"held by each device": held})
         for name in ("replicated", "replicated again")
     ]
-    assert judged("drop_in.true-replication", steps, "0.12.0.1").verdict == verdict
+    assert judged("drop_in.true-replication", steps) == verdict

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from observations import Json, crashed, leaf, observation, raised, received, returned
-from real import catalogue, entries
+from fabricated import judgement_of, verdict_of
+from observations import Json, crashed, leaf, raised, returned
+from real import catalogue
 
-from conformance.judging.deviations import matching
-from conformance.judging.judge import Judgement, judge
 from conformance.model.verdicts import Verdict
 from conformance.spec.expectation import NotApplicable
 from conformance.spec.faults import Fault, Whereabouts
@@ -19,24 +18,13 @@ from conformance.spec.observation import OUTSIDE
 from conformance.spec.topology import Place, Topology
 
 LATER = "0.13.0"
-EXCUSED = (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION)
 ALL_REDUCE = {"operation": "all-reduce", "shape": "f32[3]", "bytes": 12}
 ERROR = ("ValueError", "Exception", "BaseException")
 
 
-def judged(id: str, implementation: str, topology: str, *steps: Any, jax: str = LATER) -> Judgement:
-    """The judgement of a cell: a step is a record, or a function that makes a process's own."""
-    place = Topology.parse(topology)
-    seen = []
-    for process in range(place.processes):
-        own = Place(place, process)
-        records = [step(own) if callable(step) else step for step in steps]
-        record = observation(
-            *records, process=process, implementation=implementation, topology=place, jax=jax
-        )
-        seen.append(received(record))
-    known = matching(entries(), id, implementation, jax, "cpu", topology)
-    return judge(catalogue().clauses[id], implementation, place, jax, seen, None, known)
+def verdict(id: str, implementation: str, topology: str, *steps: Any, jax: str = LATER) -> str:
+    """Return the verdict on a cell: a step is a record, or a function of a process's place."""
+    return verdict_of(id, implementation, Topology.parse(topology), steps, jax=jax)
 
 
 def rows(name: str, factor: int = 2, *shape: int) -> Any:
@@ -52,11 +40,11 @@ def test_a_compiled_stage_that_cannot_be_made_is_no_stage_that_refuses() -> None
         raised("AttributeError", "'function' object has no attribute 'lower'", name=name)
         for name in ("first call", "second call")
     ]
-    assert judged(id, NEW_PMAP, "4x2", the_map, *gone).verdict == Verdict.DEVIATES
+    assert verdict(id, NEW_PMAP, "4x2", the_map, *gone) == Verdict.DEVIATES
     nan = [
         returned(np.full((2, 3), np.nan, np.float32), name=n) for n in ("first call", "second call")
     ]
-    assert judged(id, NEW_PMAP, "4x2", the_map, *nan).verdict == Verdict.DEVIATES
+    assert verdict(id, NEW_PMAP, "4x2", the_map, *nan) == Verdict.DEVIATES
 
 
 def test_an_internal_error_that_comes_back_is_not_excused() -> None:
@@ -69,8 +57,8 @@ def test_an_internal_error_that_comes_back_is_not_excused() -> None:
     )
     steps = (raised(message=message, phase="trace", name=FIRST), empty)
     id = "errors.context-mesh.under-set-mesh"
-    assert judged(id, NEW_PMAP, "1x8", *steps, jax="0.9.0").verdict == Verdict.KNOWN_DEVIATION
-    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == Verdict.DEVIATES
+    assert verdict(id, NEW_PMAP, "1x8", *steps, jax="0.9.0") == Verdict.KNOWN_DEVIATION
+    assert verdict(id, NEW_PMAP, "1x8", *steps) == Verdict.DEVIATES
 
 
 def test_where_no_error_happened_nothing_was_asked() -> None:
@@ -82,7 +70,7 @@ def test_where_no_error_happened_nothing_was_asked() -> None:
         rows("after", 2, 8),
         rows("after again", 2, 8),
     ]
-    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == Verdict.DEVIATES
+    assert verdict(id, NEW_PMAP, "1x8", *steps) == Verdict.DEVIATES
 
 
 def test_an_error_that_nobody_knows_is_no_cause() -> None:
@@ -93,7 +81,7 @@ def test_an_error_that_nobody_knows_is_no_cause() -> None:
         rows("after", 2, 8),
         rows("after again", 2, 8),
     ]
-    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == Verdict.DEVIATES
+    assert verdict(id, NEW_PMAP, "1x8", *steps) == Verdict.DEVIATES
 
 
 def test_an_error_while_the_inputs_are_prepared_is_not_the_documented_one() -> None:
@@ -104,11 +92,11 @@ def test_an_error_while_the_inputs_are_prepared_is_not_the_documented_one() -> N
     )
     id = "errors.incompatible-devices.outside-any-map"
     good = [raised(message=message, name=name) for name in ("first call", "second call")]
-    assert judged(id, SHARD_MAP, "1x8", *good).verdict == Verdict.CONFORMS
-    outside = judged(id, SHARD_MAP, "1x8", raised(message=message, name=OUTSIDE))
-    assert outside.verdict == Verdict.DEVIATES
+    assert verdict(id, SHARD_MAP, "1x8", *good) == Verdict.CONFORMS
+    outside = raised(message=message, name=OUTSIDE)
+    assert verdict(id, SHARD_MAP, "1x8", outside) == Verdict.DEVIATES
     bare = [raised(message="Received incompatible devices", name=n) for n in (FIRST, SECOND)]
-    assert judged(id, SHARD_MAP, "1x8", *bare).verdict == Verdict.DEVIATES
+    assert verdict(id, SHARD_MAP, "1x8", *bare) == Verdict.DEVIATES
 
 
 FIRST, SECOND = "first call", "second call"
@@ -130,28 +118,30 @@ def test_a_remedy_is_judged_by_what_it_moves_and_no_stopwatch() -> None:
             returned(local, name=SECOND),
         ]
 
-    assert judged(id, NEW_PMAP, "1x8", *steps([], one)).verdict == Verdict.CONFORMS
-    assert judged(id, NEW_PMAP, "1x8", *steps([ALL_REDUCE], one)).verdict == Verdict.DEVIATES
+    assert verdict(id, NEW_PMAP, "1x8", *steps([], one)) == Verdict.CONFORMS
+    assert verdict(id, NEW_PMAP, "1x8", *steps([ALL_REDUCE], one)) == Verdict.DEVIATES
     spread = one | {"devices": [0, 1]}
-    assert judged(id, NEW_PMAP, "1x8", *steps([], spread)).verdict == Verdict.DEVIATES
+    assert verdict(id, NEW_PMAP, "1x8", *steps([], spread)) == Verdict.DEVIATES
 
 
 def test_a_fix_says_whether_there_was_anything_to_fix() -> None:
     id = "errors.incompatible-devices.fix-device-put"
     fixed = [rows(FIRST, 2, 2), rows(SECOND, 2, 2)]
-    nothing = judged(id, NEW_PMAP, "1x8", rows("without the fix", 2, 2), *fixed)
-    assert (nothing.verdict, nothing.reason) == (Verdict.CONFORMS, "no error here: nothing to fix")
-    wrong = judged(id, NEW_PMAP, "1x8", rows("without the fix", 3, 2), *fixed)
-    assert wrong.verdict == Verdict.DEVIATES
+    nothing = judgement_of(
+        id, NEW_PMAP, Topology(1, 8), [rows("without the fix", 2, 2), *fixed], jax=LATER
+    )
+    assert nothing.verdict == Verdict.CONFORMS
+    assert "nothing to fix" in nothing.reason
+    assert verdict(id, NEW_PMAP, "1x8", rows("without the fix", 3, 2), *fixed) == Verdict.DEVIATES
     unknown = raised("NameError", "name 'on_mesh' is not defined", name="without the fix")
-    assert judged(id, NEW_PMAP, "1x8", unknown, *fixed).verdict == Verdict.DEVIATES
+    assert verdict(id, NEW_PMAP, "1x8", unknown, *fixed) == Verdict.DEVIATES
 
 
 @pytest.mark.parametrize(
-    ("sums", "verdict"), [(None, Verdict.KNOWN_DEVIATION), (7, Verdict.DEVIATES)]
+    ("sums", "expected"), [(None, Verdict.KNOWN_DEVIATION), (7, Verdict.DEVIATES)]
 )
 def test_paired_collectives_give_that_wrong_number_and_no_other(
-    sums: int | None, verdict: str
+    sums: int | None, expected: str
 ) -> None:
     def met(place: Place, half: int) -> Json:
         value = place.all_rows().reshape(2, 2)[half].sum() + 2 if sums is None else sums
@@ -164,7 +154,7 @@ def test_paired_collectives_give_that_wrong_number_and_no_other(
         return met(place, 1 - place.process % 2) | {"name": "barrier"}
 
     id = "errors.barriers.hand-made-swapped"
-    assert judged(id, NEW_PMAP, "2x2", program, barrier).verdict == verdict
+    assert verdict(id, NEW_PMAP, "2x2", program, barrier) == expected
 
 
 def test_a_map_that_synchronises_where_legacy_did_not_is_seen() -> None:
@@ -184,9 +174,9 @@ def test_a_map_that_synchronises_where_legacy_did_not_is_seen() -> None:
 
         return [lambda place, at=at: calls(place)[at] for at in range(3)]
 
-    assert judged(id, NEW_PMAP, "2x2", *steps(True, [])).verdict == Verdict.CONFORMS
-    assert judged(id, NEW_PMAP, "2x2", *steps(False, [])).verdict == Verdict.DEVIATES
-    assert judged(id, NEW_PMAP, "2x2", *steps(True, [ALL_REDUCE])).verdict == Verdict.DEVIATES
+    assert verdict(id, NEW_PMAP, "2x2", *steps(True, [])) == Verdict.CONFORMS
+    assert verdict(id, NEW_PMAP, "2x2", *steps(False, [])) == Verdict.DEVIATES
+    assert verdict(id, NEW_PMAP, "2x2", *steps(True, [ALL_REDUCE])) == Verdict.DEVIATES
 
 
 def test_rows_of_a_range_that_move_otherwise_are_not_excused() -> None:
@@ -206,33 +196,25 @@ def test_rows_of_a_range_that_move_otherwise_are_not_excused() -> None:
             returned(*leaves, name=SECOND),
         ]
 
-    assert judged(id, NEW_PMAP, "1x8", *steps("all-reduce")).verdict == Verdict.KNOWN_DEVIATION
-    assert judged(id, NEW_PMAP, "1x8", *steps("all-gather")).verdict == Verdict.DEVIATES
+    assert verdict(id, NEW_PMAP, "1x8", *steps("all-reduce")) == Verdict.KNOWN_DEVIATION
+    assert verdict(id, NEW_PMAP, "1x8", *steps("all-gather")) == Verdict.DEVIATES
 
 
 def test_a_hang_at_the_first_barrier_is_not_the_one_that_is_expected() -> None:
-    id, place = "errors.barriers.hand-made-process-missing", Topology(4, 2)
-    clause = catalogue().clauses[id]
-
-    def verdict(*in_steps: str) -> str:
+    id, again = "errors.barriers.hand-made-process-missing", "barrier again"
+    for in_steps, expected in (
+        ((again, again, again, ""), Verdict.CONFORMS),
+        (("barrier", "barrier", "barrier", "barrier"), Verdict.HUNG),
+        (("", "", "", "barrier"), Verdict.HUNG),
+        (("", "", "", again), Verdict.HUNG),
+    ):
         there = tuple(Whereabouts(p, (), name) for p, name in enumerate(in_steps))
         fault = Fault(Verdict.HUNG, "no answer within 5 s", ("new pmap",), there)
-        return judge(clause, NEW_PMAP, place, LATER, [], fault, ()).verdict
-
-    again = "barrier again"
-    assert verdict(again, again, again, "") == Verdict.CONFORMS
-    assert verdict("barrier", "barrier", "barrier", "barrier") == Verdict.HUNG
-    assert verdict("", "", "", again) == Verdict.HUNG
+        assert verdict_of(id, NEW_PMAP, Topology(4, 2), jax=LATER, fault=fault) == expected
 
 
 def test_a_crash_in_the_first_call_is_not_the_known_one() -> None:
-    id, jax = "errors.incompatible-devices.other-order", "0.9.2"
-    clause = catalogue().clauses[id]
-    known = matching(entries(), id, NEW_PMAP, jax, "cpu", "1x8")
-
-    def verdict(step: str) -> str:
+    id = "errors.incompatible-devices.other-order"
+    for step, expected in ((SECOND, Verdict.KNOWN_DEVIATION), (FIRST, Verdict.CRASHED)):
         fault = crashed(step, "new pmap")
-        return judge(clause, NEW_PMAP, Topology(1, 8), jax, [], fault, known).verdict
-
-    assert verdict("second call") == Verdict.KNOWN_DEVIATION
-    assert verdict("first call") == Verdict.CRASHED
+        assert verdict_of(id, NEW_PMAP, Topology(1, 8), jax="0.9.2", fault=fault) == expected

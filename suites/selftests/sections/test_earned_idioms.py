@@ -10,12 +10,10 @@ from typing import Any
 from unittest import TestCase
 
 import numpy as np
-from observations import gave, observations, raised, received, returned
+from fabricated import NEWEST, verdict_of
+from observations import gave, raised, returned
 from parameterized import parameterized
-from real import catalogue, entries
 
-from conformance.judging.deviations import matching
-from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
 from conformance.sections.idioms import memory, sized
 from conformance.spec.comparing import RELATIVE_TOLERANCE
@@ -23,7 +21,7 @@ from conformance.spec.containers import flattened
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place, Topology
 
-NEWEST, LAST_WITH_LEGACY = "0.12.0.1", "0.9.2"
+LAST_WITH_LEGACY = "0.9.2"
 ONE, TWO = Topology(1, 8), Topology(2, 2)
 COPY = 0.125  # of a state, what one of eight devices has of it: the least that must be noticed
 
@@ -63,11 +61,7 @@ def verdict(
     topology: Topology = ONE,
 ) -> str:
     """Return the verdict on a cluster whose processes all recorded these steps."""
-    id = f"idioms.memory.{key}"
-    found = matching(entries(), id, implementation, jax, "cpu", str(topology))
-    seen = observations(*steps, implementation=implementation, topology=topology, jax=jax)
-    each = [received(one) for one in seen]
-    return judge(catalogue().clauses[id], implementation, topology, jax, each, None, found).verdict
+    return verdict_of(f"idioms.memory.{key}", implementation, topology, steps, jax=jax)
 
 
 def with_multiple(key: str, multiple: float) -> list[Json]:

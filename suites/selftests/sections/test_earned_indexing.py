@@ -9,34 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from observations import observations, raised, received, returned
-from real import PACKAGES, catalogue, entries
+from fabricated import Cell, check, verdict_of
+from observations import raised, returned
 
-from conformance.judging.deviations import matching
-from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
 from conformance.spec.names import NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place, Topology
 
-NEWEST = "0.12.0.1"
 ONE, FOUR = Topology(1, 8), Topology(4, 2)
 ROW = (3, 4)
-
-
-def verdict(id: str, implementation: str, topology: Topology, step_of: Any) -> str:
-    """Return the verdict on processes with the steps `step_of(place)`, in the newest JAX."""
-    clause = catalogue().clauses[id]
-    found = matching(entries(), id, implementation, NEWEST, "cpu", str(topology), PACKAGES)
-    seen = [
-        record | {"steps": step_of(Place(topology, process)), "jax": NEWEST}
-        for process, record in enumerate(
-            observations(implementation=implementation, topology=topology)
-        )
-    ]
-    told = judge(
-        clause, implementation, topology, NEWEST, [received(one) for one in seen], None, found
-    )
-    return told.verdict
 
 
 def moved(**other: Any) -> dict[str, Any]:
@@ -64,7 +45,7 @@ def test_a_loop_may_move_each_row_once(count: int, expected: str) -> None:
     def steps(place: Place) -> Any:
         return [returned(*rows_doubled(place), name="access", extra=facts)]
 
-    assert verdict("indexing.access.loop", NEW_PMAP, ONE, steps) == expected
+    assert verdict_of("indexing.access.loop", NEW_PMAP, ONE, steps) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,7 +61,7 @@ def test_an_entry_excuses_the_bytes_that_were_measured(bytes_: int, expected: st
     def steps(place: Place) -> Any:
         return [returned(rows_doubled(place)[1:], name="access", extra=facts)]
 
-    assert verdict("indexing.access.rest", NEW_PMAP, ONE, steps) == expected
+    assert verdict_of("indexing.access.rest", NEW_PMAP, ONE, steps) == expected
 
 
 @pytest.mark.parametrize(
@@ -98,7 +79,20 @@ def test_an_entry_excuses_about_as_many_functions_as_were_counted(
     def steps(place: Place) -> Any:
         return [returned(place.rows(4) * 2, name="call", extra=extra)]
 
-    assert verdict("indexing.dispatch.one", NEW_PMAP, ONE, steps) == expected
+    assert verdict_of("indexing.dispatch.one", NEW_PMAP, ONE, steps) == expected
+
+
+def test_a_psum_that_is_wrong_everywhere_is_red() -> None:
+    def steps(place: Place) -> Any:
+        garbage = np.full((place.topology.devices_per_process, 4), -5, np.float32)
+        counts = {"Python functions": 44, "most called": []}
+        inside = counts | {"Python functions": 0, "more than under jit": 44}
+        return [
+            returned(garbage, name="top level", extra=counts),
+            returned(garbage, name="under jit", extra=inside),
+        ]
+
+    check(Cell("indexing.top-level.psum", NEW_PMAP, FOUR, steps))
 
 
 def summed(place: Place, rows: Any) -> Any:
@@ -128,7 +122,7 @@ def test_a_psum_under_jit_is_excused_where_it_is_the_processs_own(
             returned(sums[under_jit], name="again under jit"),
         ]
 
-    assert verdict("indexing.under-jit.psum", NEW_PMAP, FOUR, steps) == expected
+    assert verdict_of("indexing.under-jit.psum", NEW_PMAP, FOUR, steps) == expected
 
 
 @pytest.mark.parametrize("implementation", [NEW_PMAP, SHARD_MAP])
@@ -141,11 +135,10 @@ def test_flaxs_unreplicate_is_not_excused_where_it_returns_garbage(implementatio
     def garbage(place: Place) -> Any:
         return [returned(rows_doubled(place)[0] - 999, name="access", extra=facts)]
 
-    assert (
-        verdict("indexing.unreplicate.flax", implementation, ONE, right) == Verdict.KNOWN_DEVIATION
-    )
-    assert verdict("indexing.unreplicate.flax", implementation, ONE, garbage) == Verdict.DEVIATES
-    assert verdict("indexing.unreplicate.flax", implementation, FOUR, garbage) == Verdict.DEVIATES
+    id = "indexing.unreplicate.flax"
+    assert verdict_of(id, implementation, ONE, right) == Verdict.KNOWN_DEVIATION
+    assert verdict_of(id, implementation, ONE, garbage) == Verdict.DEVIATES
+    assert verdict_of(id, implementation, FOUR, garbage) == Verdict.DEVIATES
 
 
 def test_another_error_than_the_indivisible_dimension_is_not_excused() -> None:
@@ -155,7 +148,9 @@ def test_another_error_than_the_indivisible_dimension_is_not_excused() -> None:
             raised("ValueError", "something else altogether", name="access"),
         ]
 
-    assert verdict("indexing.other-dimension.as-written", SHARD_MAP, ONE, steps) == Verdict.DEVIATES
+    assert (
+        verdict_of("indexing.other-dimension.as-written", SHARD_MAP, ONE, steps) == Verdict.DEVIATES
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,4 +173,4 @@ def test_that_no_gather_runs_says_nothing_where_the_control_has_none(
             returned(rows[0], name="local shard", extra=none),
         ]
 
-    assert verdict("indexing.remedies.no-gather", NEW_PMAP, ONE, steps) == expected
+    assert verdict_of("indexing.remedies.no-gather", NEW_PMAP, ONE, steps) == expected

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fabricated import earned, verdict_of
+from fabricated import Cell, check
 from observations import FIRST, SECOND, leaf, raised, returned
 
+from conformance.model.verdicts import Verdict
 from conformance.spec.names import NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place, Topology
 
@@ -59,22 +60,22 @@ def inferred(name: str, place: Place, off: float = 0) -> Any:
     return returned(leaf(rows, shape=[count * place.topology.processes, 2]), name=name)
 
 
-RIGHT = {
-    "uneven rows are refused": (
+CELLS = {
+    "uneven rows are refused": Cell(
         "inputs.uneven.global-shape",
         SHARD_MAP,
         FOUR,
         after_control(error("ValueError", EVENLY.format(rows=20))),
-        "conforms",
+        Verdict.CONFORMS,
     ),
-    "every process has an idea of its own": (
+    "every process has an idea of its own": Cell(
         "inputs.uneven.inferred",
         SHARD_MAP,
         FOUR,
         after_control(inferred),
-        "known deviation",
+        Verdict.KNOWN_DEVIATION,
     ),
-    "the body's squeeze complains": (
+    "the body's squeeze complains": Cell(
         "inputs.views.whole-data",
         NEW_PMAP,
         TWO,
@@ -86,66 +87,63 @@ RIGHT = {
                 "trace",
             )
         ),
-        "known deviation",
+        Verdict.KNOWN_DEVIATION,
     ),
-}
-
-WRONG = {
-    "another number of rows is complained of": (
+    "another number of rows is complained of": Cell(
         "inputs.uneven.global-shape",
         SHARD_MAP,
         FOUR,
         after_control(error("ValueError", EVENLY.format(rows=12))),
     ),
-    "any error that speaks of a shape": (
+    "any error that speaks of a shape": Cell(
         "inputs.uneven.global-shape",
         SHARD_MAP,
         FOUR,
         after_control(error("ImportError", "the shape of things to come")),
     ),
-    "garbage in place of this process's rows": (
+    "garbage in place of this process's rows": Cell(
         "inputs.uneven.inferred",
         SHARD_MAP,
         FOUR,
         after_control(lambda name, place: inferred(name, place, off=1)),
     ),
-    "data for another process": (
+    "data for another process": Cell(
         "inputs.shape.more-than-global-shape",
         SHARD_MAP,
         TWO,
         after_control(lambda name, place: returned(whole(place.rows(2) * 7, place), name=name)),
     ),
-    "any error about devices": (
+    "any error about devices": Cell(
         "inputs.views.local-rows",
         SHARD_MAP,
         TWO,
         both(error("ValueError", "no sharding of the devices is divisible", "trace")),
     ),
-    "any error about arrays for devices": (
+    "any error about arrays for devices": Cell(
         "inputs.single-device-arrays.missing",
         SHARD_MAP,
         TWO,
         after_control(error("ValueError", "bad sharding")),
     ),
-    "garbage in place of the process's part of its batch": (
+    "garbage in place of the process's part of its batch": Cell(
         "inputs.views.own-batch",
         SHARD_MAP,
         TWO,
         both(lambda name, place: returned(whole(place.rows(3) * 2 + 1, place), name=name)),
     ),
-    "the internal error of 0.9.0 is back": (
+    "the internal error of 0.9.0 is back": Cell(
         "inputs.views.whole-data",
         NEW_PMAP,
         TWO,
         both(error("StoreException", "Store empty")),
     ),
-    "an input on one device is refused for its spec": (
+    "an input on one device is refused for its spec": Cell(
         "inputs.refused.jit.auto.one-device",
         SHARD_MAP,
         TWO,
         both(error("ValueError", "the spec does not match", "lower")),
     ),
-    "NumPy ran in place of JAX": (
+    "NumPy ran in place of JAX": Cell(
         "inputs.build.device-put",
         SHARD_MAP,
         TWO,
@@ -158,12 +156,6 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", RIGHT)
-def test_what_jax_does_is_told_as_it_is(case: str) -> None:
-    clause, implementation, topology, steps, expected = RIGHT[case]
-    assert verdict_of(clause, implementation, topology, steps) == expected
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_what_jax_does_wrong_is_red(case: str) -> None:
-    assert not earned(*WRONG[case])
+@pytest.mark.parametrize("name", CELLS)
+def test_what_jax_does_is_judged_as_it_is(name: str) -> None:
+    check(CELLS[name])

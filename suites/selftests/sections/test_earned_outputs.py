@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fabricated import earned, verdict_of
+from fabricated import Cell, check
 from observations import FIRST, SECOND, leaf, raised, returned
 
+from conformance.model.verdicts import Verdict
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place, Topology
 
@@ -61,80 +62,77 @@ def error(type: str, message: str, phase: str = "unknown") -> StepsOf:
 
 GATHER = {"operation": "all-gather", "shape": [8, 3], "bytes": 96}
 
-RIGHT = {
-    "this process's own first": (
+CELLS = {
+    "this process's own first": Cell(
         "outputs.unreplicate.flax.rows",
         SHARD_MAP,
         TWO,
         own_first,
-        "known deviation",
+        Verdict.KNOWN_DEVIATION,
     ),
-    "the local copy is read where it is": (
+    "the local copy is read where it is": Cell(
         "outputs.unreplicate.fix-local-shard",
         NEW_PMAP,
         TWO,
         read([{"name": "squeeze", "collectives": []}]),
-        "conforms",
+        Verdict.CONFORMS,
     ),
-    "a bare assertion": (
+    "a bare assertion": Cell(
         "outputs.host.iterate",
         SHARD_MAP,
         TWO,
         error("AssertionError", ""),
-        "known deviation",
+        Verdict.KNOWN_DEVIATION,
     ),
-}
-
-WRONG = {
-    "flax's unreplicate returns garbage": (
+    "flax's unreplicate returns garbage": Cell(
         "outputs.unreplicate.flax.rows",
         SHARD_MAP,
         TWO,
         both(lambda place: place.rows(3)[0] * 7, sharding=SINGLE),
     ),
-    "and garbage in one process": (
+    "and garbage in one process": Cell(
         "outputs.unreplicate.flax.rows",
         NEW_PMAP,
         ONE,
         both(lambda place: place.rows(3)[0] * 7, sharding=SINGLE),
     ),
-    "the copy is gathered": (
+    "the copy is gathered": Cell(
         "outputs.unreplicate.fix-local-shard",
         NEW_PMAP,
         TWO,
         read([{"name": "squeeze", "collectives": [GATHER]}]),
     ),
-    "nothing tells how the copy was read": (
+    "nothing tells how the copy was read": Cell(
         "outputs.unreplicate.fix-local-shard",
         NEW_PMAP,
         TWO,
         read([]),
     ),
-    "an assertion about something else": (
+    "an assertion about something else": Cell(
         "outputs.host.iterate",
         SHARD_MAP,
         TWO,
         error("AssertionError", "the device is on fire"),
     ),
-    "NumPy ran in place of JAX": (
+    "NumPy ran in place of JAX": Cell(
         "outputs.stack.reshape",
         SHARD_MAP,
         FOUR,
         both(lambda place: place.rows(2, 3).reshape(-1, 3) * 2, shape=[16, 3], **HOST),
     ),
-    "what is fetched is on a device still": (
+    "what is fetched is on a device still": Cell(
         "outputs.host.asarray",
         NEW_PMAP,
         ONE,
         both(lambda place: place.rows(3) * 2),
     ),
-    "any error about arrays elsewhere": (
+    "any error about arrays elsewhere": Cell(
         "outputs.not-here.asarray",
         SHARD_MAP,
         TWO,
         error("RuntimeError", "spans non-addressable devices", "fetch"),
     ),
-    "the stack lies along another dimension": (
+    "the stack lies along another dimension": Cell(
         "outputs.replicate.stacks",
         LEGACY_PMAP,
         ONE,
@@ -149,7 +147,7 @@ WRONG = {
             for name in ("replicated", "mapped", "mapped again")
         ],
     ),
-    "every error of an index is one": (
+    "every error of an index is one": Cell(
         "outputs.unreplicate.index.number",
         NEW_PMAP,
         ONE,
@@ -158,12 +156,6 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", RIGHT)
-def test_what_jax_does_is_told_as_it_is(case: str) -> None:
-    clause, implementation, topology, steps, expected = RIGHT[case]
-    assert verdict_of(clause, implementation, topology, steps) == expected
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_what_jax_does_wrong_is_red(case: str) -> None:
-    assert not earned(*WRONG[case])
+@pytest.mark.parametrize("name", CELLS)
+def test_what_jax_does_is_judged_as_it_is(name: str) -> None:
+    check(CELLS[name])

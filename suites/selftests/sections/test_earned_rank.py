@@ -5,17 +5,14 @@ Each observation is what a broken JAX would give. It must neither conform nor be
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from observations import Json, crashed, observations, raised, received, returned
-from real import catalogue, entries
+from fabricated import verdict_of
+from observations import Json, crashed, raised, returned
 
-from conformance.judging import deviations
-from conformance.judging.judge import Fault, judge
 from conformance.model.verdicts import Verdict
 from conformance.sections.rank.bodies import (
     ADJUSTED,
@@ -29,7 +26,6 @@ from conformance.sections.rank.bodies import (
 )
 from conformance.sections.rank.other_functions import keys, shuffled
 from conformance.sections.rewriting import WIDTH
-from conformance.spec.clause import Clause
 from conformance.spec.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place, Topology
 
@@ -38,21 +34,8 @@ PLACE = Place(ONE, 0)
 CALLS = ("first call", "second call")
 
 
-@functools.cache
-def clauses() -> dict[str, Clause]:
-    return dict(catalogue().clauses)
-
-
-def verdict(
-    id: str, implementation: str, jax: str, *steps: Json, fault: Fault | None = None, **other: Any
-) -> str:
-    found = deviations.matching(entries(), id, implementation, jax, "cpu", str(ONE))
-    name = SHARD_MAP if implementation == JAX else implementation  # whose witness is left
-    records: Sequence[Json] = observations(
-        *steps, implementation=name, topology=ONE, jax=jax, **other
-    )
-    seen = [] if fault else [received(record) for record in records]
-    return judge(clauses()[id], implementation, ONE, jax, seen, fault, found).verdict
+def verdict(id: str, implementation: str, jax: str, *steps: Json, **other: Any) -> str:
+    return verdict_of(id, implementation, ONE, steps, jax=jax, **other)
 
 
 def moved(unchanged: Sequence[Json], wanted: Any) -> list[Json]:

@@ -6,18 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fabricated import verdict_of
 from observations import Json, gave, leaf, observation, raised, received, returned
-from real import catalogue, entries
+from real import catalogue
 
-from conformance.judging.deviations import matching
-from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
 from conformance.spec import names
 from conformance.spec.topology import Place, Topology
 from conformance.worker.child_programs import ROWS
 
 CLAUSES = catalogue().clauses
-ENTRIES = entries()
 ONE = Topology(1, 8)
 OLD, NEW = "legacy pmap -> PmapSharding", "new pmap -> NamedSharding"
 TEXT = (
@@ -26,12 +24,9 @@ TEXT = (
 GONE = "AttributeError: Unrecognized config option: jax_pmap_shmap_merge"
 
 
-def verdict(id: str, column: str, jax: str, *steps: Json, topology: Topology = ONE) -> str:
-    """The verdict of a cell of one process, by all entries about it."""
-    record = observation(*steps, topology=topology, jax=jax, witness=[])
-    found = matching(ENTRIES, id, column, jax, "cpu", str(topology))
-    seen = [received(record)]
-    return judge(CLAUSES[id], column, topology, jax, seen, None, found).verdict
+def verdict(id: str, column: str, jax: str, *steps: Json) -> str:
+    """Return the verdict of a cell of one process, by all entries about it."""
+    return verdict_of(id, column, ONE, steps, jax=jax, witness=[])
 
 
 def warning(message: str = TEXT, shown: int = 0) -> Json:
