@@ -33,7 +33,8 @@ from conformance.sections.idioms import (
 from conformance.sections.idioms.models import KEPT
 from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere, of_pmaps
-from conformance.spec.expectation import Expectation, raises, returns, steps
+from conformance.spec.expectation import raises, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import SHARD_MAP
 from conformance.spec.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place, Topology

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from conformance.sections.idioms import AGAIN, ENDS_WELL, GIVEN_UP, LIES, MOVED, STEPS, Idiom
 from conformance.spec.clause import check, devices
-from conformance.spec.columns import Columns, everywhere, unless_legacy
+from conformance.spec.columns import Columns, everywhere, of_jax, unless_legacy
 from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import every, in_steps, not_applicable, noted, returns, steps
 from conformance.spec.expected import Expectation
-from conformance.spec.names import SHARD_MAP
+from conformance.spec.names import NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place
 
 LATER = STEPS[2:]  # once arguments are what the steps before them returned
@@ -37,14 +37,20 @@ OTHER_TITLES = TITLES | {
 
 
 def in_a_loop(
-    *, titles: Mapping[str, str] = TITLES, not_by_shard_map: Mapping[str, str] | None = None
+    *,
+    titles: Mapping[str, str] = TITLES,
+    not_by_shard_map: Mapping[str, str] | None = None,
+    maps_nothing: Collection[str] = (),
 ) -> Defaults:
     """Return what the tables of patterns have in common, with the further checks of a run.
 
-    `not_by_shard_map` says, by the keys of rows, why shard_map is not tested.
+    `not_by_shard_map` says, by the keys of rows, why shard_map is not tested; rows whose keys are
+    in `maps_nothing` are tested for JAX itself.
     """
 
     def columns(idiom: Idiom, expected: Columns) -> Columns:
+        if idiom.key in maps_nothing:
+            return of_jax(expected[NEW_PMAP])
         why = (not_by_shard_map or {}).get(idiom.key)
         return expected if why is None else expected | {SHARD_MAP: not_applicable(why)}
 

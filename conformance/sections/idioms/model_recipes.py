@@ -13,35 +13,24 @@ from conformance.sections.idioms import (
     AXIS,
     DESCENT,
     FLOAT_BYTES,
-    NO_NEW_COLLECTIVE,
-    NO_RETRACE,
     RATE,
-    SAME_DEVICES,
     WIDTH,
     Idiom,
     Turn,
     Watch,
     batch,
-    communicates,
     descent,
     examples,
     follow,
-    in_place,
     mapped_argument,
-    numbers,
     on_each,
-    steady,
 )
+from conformance.sections.idioms.checks import OTHER_TITLES, in_a_loop
 from conformance.sections.idioms.jitted import sharded_batch, split, whole
-from conformance.spec.clause import devices
-from conformance.spec.columns import Columns, everywhere, of_jax
-from conformance.spec.expectation import Expectation
-from conformance.spec.family import family, table
-from conformance.spec.names import NEW_PMAP
-from conformance.spec.topology import ONE_AND_TWO, Place
+from conformance.spec.family import table
+from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
 
-CLAIM = "pmap-silence.wrappers-of-libraries"
 FILTER_SHARD = "equinox-filter-shard"
 
 
@@ -156,53 +145,8 @@ MODELS: Mapping[str, Idiom] = table(
 )
 
 
-def asked(idiom: Idiom, expected: Expectation) -> Columns:
-    """What maps nothing is asked of JAX itself."""
-    return of_jax(expected) if idiom.key == FILTER_SHARD else everywhere(expected)
-
-
-def moving(idiom: Idiom) -> Columns:
-    """What a step communicates, under each implementation or in JAX itself."""
-    columns = communicates(idiom)
-    return of_jax(columns[NEW_PMAP]) if idiom.key == FILTER_SHARD else columns
-
-
-@family(
-    "idioms.recipes.{idiom}",
-    idiom=MODELS,
-    claim=CLAIM,
-    title="{idiom.text} in a loop: the model's numbers.",
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=lambda idiom: asked(idiom, numbers(idiom)),
-)
-@family(
-    "idioms.recipes.{idiom}.no-retrace",
-    idiom=MODELS,
-    claim=NO_RETRACE,
-    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=lambda idiom: asked(idiom, steady()),
-)
-@family(
-    "idioms.recipes.{idiom}.same-devices",
-    idiom=MODELS,
-    only=lambda idiom: idiom.lies,
-    claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: results stay on their devices, in order.",
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=lambda idiom: asked(idiom, in_place(idiom)),
-)
-@family(
-    "idioms.recipes.{idiom}.no-new-collective",
-    idiom=MODELS,
-    claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates what its collectives need.",
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=moving,
+@in_a_loop(titles=OTHER_TITLES, maps_nothing={FILTER_SHARD}).family(
+    "idioms.recipes.{idiom}", idiom=MODELS, claim="pmap-silence.wrappers-of-libraries"
 )
 def run(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a map or a jit, written as the library's users do."""

@@ -26,7 +26,8 @@ from conformance.sections.silences.library_functions import (
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import Expectation, every, in_steps, noted, returns
+from conformance.spec.expectation import every, in_steps, noted, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
