@@ -431,11 +431,11 @@ def _entry(place: str, table: str, raw: dict[str, Any]) -> Deviation:
         raw |= seen_patterns(raw)
     except (InvalidSpecifier, PatternError, EmissionError, re.error) as error:
         raise DeviationError(f"{where}: {error}") from error
-    raw |= _said_by(raw, where)
+    raw |= _texts_of_cause(raw, where)
     return Deviation(**raw, where=place)
 
 
-def _said_by(raw: Mapping[str, Any], where: str) -> dict[str, str]:
+def _texts_of_cause(raw: Mapping[str, Any], where: str) -> dict[str, str]:
     """Return what the known issue says of an entry that names it."""
     cause = load_causes().get(raw["cause"])
     if cause is None:

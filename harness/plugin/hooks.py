@@ -28,7 +28,7 @@ from harness.plugin.lost import Lost
 from harness.plugin.options import Options
 from harness.plugin.rerun import AGAIN, Rerun, held_back
 from harness.plugin.session import OUTCOME, Cell, Session, Timed, cell_of
-from harness.plugin.telling import Teller
+from harness.plugin.telling import ProgressReporter
 from harness.plugin.waiting import Waiting
 from harness.running import cells, lane, tiers
 from harness.running.admission import cores
@@ -36,7 +36,7 @@ from harness.running.aside import Outcome
 from harness.running.cells import CellId
 from harness.running.pool import Spent
 from harness.running.scratch import sweep
-from harness.running.shares import Shares, Usher
+from harness.running.shares import HostAllocator, Shares
 from harness.targets.target import TargetError
 
 MEMORY_PER_TEST_PROCESS_BYTES = 2 * 1024**3
@@ -51,7 +51,7 @@ MOST_RED = 60  # red cells named at the end of a run, each with its reason
 _SESSION = pytest.StashKey[Session]()
 _CARRYING = pytest.StashKey[Carrying]()
 _RERUN = pytest.StashKey[Rerun]()
-_TELLER = pytest.StashKey[Teller]()
+_TELLER = pytest.StashKey[ProgressReporter]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -88,7 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "the time lane compares figures of one machine, in turns: leave out --shard"
         )
-    tell = config.stash[_TELLER] = Teller(config)
+    tell = config.stash[_TELLER] = ProgressReporter(config)
     try:
         chosen = Options.load(handed) if handed else options.read(config, tell)
         known = deviations.load_all()
@@ -164,7 +164,7 @@ def _listen(config: pytest.Config, session: Session) -> None:
     """Route agents that are started by hand, if test processes have hosts of their own."""
     hosts, among = session.options.hosts, hosting.processes_of(config)
     if hosts is not None and hosts.launcher is None and among:
-        session.usher = Usher(hosts, among, session.progress)
+        session.usher = HostAllocator(hosts, among, session.progress)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

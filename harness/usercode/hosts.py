@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.spec.topology import Topology
-from conformance.worker.channel import Channel, Rubbish
+from conformance.worker.channel import Channel, ProtocolError
 from conformance.worker.deadlines import KILL_S, STACK_S
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import TargetDown
@@ -270,7 +270,7 @@ class HostProcesses:
             host.ended = True
             if "end" not in host.done:
                 host.lost = "its connection ended"
-        except (Rubbish, LookupError, TypeError, ValueError) as error:
+        except (ProtocolError, LookupError, TypeError, ValueError) as error:
             host.ended, host.lost = True, f"it sent an invalid message: {error}"
 
     def _take(self, host: _Host, message: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from conformance.model.records import Cause
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.effect import Effect, Felt
+from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Side
 from reports.analysis.effects.remedies import Remedy
@@ -93,7 +93,7 @@ class Seen(NamedTuple):
 
     clause: str
     topology: str
-    felt: Felt
+    felt: ShownEffect
     verdict: Verdict
     before: Verdict | None  # at the old side; None where the baseline says nothing of it
     alone: bool = False

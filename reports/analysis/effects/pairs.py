@@ -18,7 +18,7 @@ from reports.analysis.comparing.changes import CompareError, cause_of, masked
 from reports.analysis.comparing.entries import load_entries
 from reports.analysis.effects.derive import alone, derive
 from reports.analysis.effects.digest import Digest, digest
-from reports.analysis.effects.effect import Effect, Felt, not_measured
+from reports.analysis.effects.effect import Effect, ShownEffect, not_measured
 from reports.analysis.effects.explained import Explained, Why
 from reports.analysis.effects.happened import ended, happened
 from reports.analysis.effects.known import load_known
@@ -137,8 +137,8 @@ class Effects:
         self._digests: dict[CellKey, Digest | None] = {}
         self.once = Once(digest, ended, *also, shared=digest)
         self._digest, self._ended = self.once.to(digest), self.once.to(ended)
-        self._felt: dict[tuple[int, int], Felt] = {}
-        self._alone: dict[int, tuple[Felt, ...]] = {}
+        self._felt: dict[tuple[int, int], ShownEffect] = {}
+        self._alone: dict[int, tuple[ShownEffect, ...]] = {}
 
     @cached_property
     def remedies(self) -> Remedies:
@@ -156,7 +156,7 @@ class Effects:
             for topology in self.results.grid[id]
         )
 
-    def between(self, clause: str, topology: str, old: Side, new: Side) -> Felt | None:
+    def between(self, clause: str, topology: str, old: Side, new: Side) -> ShownEffect | None:
         """The effect on a clause's program; None where neither side has anything to say of it."""
         before = cell_of(self.results, clause, topology, old)
         after = cell_of(self.results, clause, topology, new)
@@ -170,7 +170,7 @@ class Effects:
         outcome = self.results.outcome(after)
         return not_measured(f"{outcome.verdict.value}: {outcome.reason}")
 
-    def from_baseline(self, key: CellKey, baseline: Side | None) -> Felt | None:
+    def from_baseline(self, key: CellKey, baseline: Side | None) -> ShownEffect | None:
         """What code feels that moves from a baseline to a cell; None where nothing is to be said.
 
         Without an observed baseline only what is a hazard by itself is felt.
@@ -197,7 +197,7 @@ class Effects:
             )
         return self._columns[of.place]
 
-    def in_rows(self, old: Side, new: Side) -> list[Felt | None]:
+    def in_rows(self, old: Side, new: Side) -> list[ShownEffect | None]:
         """Of each of `rows` the effect from one side to another; None where the new was not run."""
         before, after = self._digested(old), self._digested(new)
         # Nearly all are known from another pair of sides.
@@ -213,14 +213,14 @@ class Effects:
             self._digests_of[of.place] = tuple(digests)
         return self._digests_of[of.place]
 
-    def felt(self, old: Digest | None, new: Digest) -> Felt:
+    def felt(self, old: Digest | None, new: Digest) -> ShownEffect:
         """The effect from a digest to another of this object's."""
         place = id(old), id(new)
         if place not in self._felt:
             self._felt[place] = derive(old, new)
         return self._felt[place]
 
-    def alone(self, key: CellKey) -> tuple[Felt, ...]:
+    def alone(self, key: CellKey) -> tuple[ShownEffect, ...]:
         """The hazards of a cell by itself."""
         found = self.digest_of(key)
         if found is None:
@@ -254,7 +254,7 @@ class Effects:
         others = self._causes.get((clause, _begun(outcome)), set())
         return next(iter(others)) if len(others) == 1 else ""
 
-    def why(self, felt: Felt, old: CellKey, new: CellKey) -> Why:
+    def why(self, felt: ShownEffect, old: CellKey, new: CellKey) -> Why:
         """What explains what is felt between two cells, where the new one's entry does not."""
         return self._explained.why(felt, old, new)
 

@@ -79,7 +79,7 @@ class ClauseLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Kin:
+class RelatedIssue:
     """Another known issue of the same defect, and its edit."""
 
     link: Link
@@ -104,7 +104,7 @@ class CauseView:
     versions: tuple[str, ...]
     newest: str
     edit: str = ""
-    kin: tuple[Kin, ...] = ()
+    kin: tuple[RelatedIssue, ...] = ()
     slower: tuple[str, ...] = ()
     as_shard_map: str = ""
     rows: tuple[known_issues.PlaceRow, ...] = ()
@@ -226,7 +226,7 @@ def _view(
         newest=versions(results)[newest],
         edit=effects.remedies.edit(cause, at, target),
         kin=tuple(
-            Kin(cause_link(results, one.cause), effects.remedies.edit(one, at, target))
+            RelatedIssue(cause_link(results, one.cause), effects.remedies.edit(one, at, target))
             for one in results.causes.values()
             if one.cause == cause.part_of or (one.part_of == cause.cause and not cause.part_of)
         ),

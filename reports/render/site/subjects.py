@@ -21,10 +21,10 @@ from reports.render.site import hazards as hazard_pages
 from reports.render.site import short
 from reports.render.site.causes import CauseView, causes
 from reports.render.site.columns import columns
-from reports.render.site.cost_figures import by_story, timed
+from reports.render.site.cost_charts import by_story, timed
 from reports.render.site.documents import ClaimRow, Document, documents
 from reports.render.site.entries import group_anchor, side_words
-from reports.render.site.evidence import timing_said
+from reports.render.site.evidence import timing_text
 from reports.render.site.fates import Fate, fates
 from reports.render.site.memory import Memory, Notes, Table, memory, notes
 from reports.render.site.names import (
@@ -352,7 +352,7 @@ class SubjectView:
             if key.clause in self.clauses and key.target == newest:
                 for one in lines:
                     place = implementation_words(key.implementation)
-                    line = f"{place} on {key.topology}, {timing_said(one)}"
+                    line = f"{place} on {key.topology}, {timing_text(one)}"
                     said.setdefault(one.timing, {})[line] = None
                     checks.setdefault(one.timing, {})[key.clause] = None
         titles = {id: one.title for id, one in self.results.clauses.items()}

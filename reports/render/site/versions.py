@@ -105,7 +105,7 @@ class VersionView:
         )
 
     @property
-    def dangers_said(self) -> str:
+    def dangers_text(self) -> str:
         """How many hazards there are of each effect."""
         counted = Counter(Effect(one.effect).words for one in self.hazards)
         return ", ".join(f"{effect}: {count}" for effect, count in counted.items())
