@@ -233,7 +233,8 @@ def _known_kind(value: Any) -> str:
 
 
 def _within_bounds(text: bytes) -> bool:
-    """Whether a JSON text is surely no deeper than MOST_DEEP, with numbers that a float can hold.
+    """Return whether a JSON text is surely no deeper than MOST_DEEP, with numbers that a float can
+    hold.
 
     What is in a string counts as a number as well, so that a False means nothing.
     """

@@ -61,5 +61,5 @@ def _names(find: Find) -> frozenset[str]:
 
 
 def _is_certain(name: str) -> bool:
-    """Whether the scanner has this name alone for it, and few files have its last part."""
+    """Return whether the scanner has this name alone for it, and few files have its last part."""
     return canonical(name) == name and len(name.rpartition(".")[2]) > _SHORTEST

@@ -42,7 +42,9 @@ class Implementation(Protocol):
 
     @property
     def is_pmap(self) -> bool:
-        """Whether this is one of the two pmaps, whose inputs and outputs are this process's."""
+        """Return whether this is one of the two pmaps, whose inputs and outputs are this
+        process's.
+        """
 
     @property
     def devices(self) -> list[jax.Device]:

@@ -76,12 +76,12 @@ class Process:
 
     @property
     def failed(self) -> bool:
-        """Whether it raised, ended with another status than 0, or by a signal of its own."""
+        """Return whether it raised, ended with another status than 0, or by a signal of its own."""
         return bool(self.code) or bool(self.script) or bool(self.lost)
 
     @property
     def follows(self) -> bool:
-        """Whether it ended as processes do that lost a peer."""
+        """Return whether it ended as processes do that lost a peer."""
         if self.raised is not None:
             return _MESSAGES_OF_A_PEER.search(self.raised.message) is not None
         return self.code in _CODES_OF_A_PEER and self.script is None

@@ -221,12 +221,12 @@ class HostProcesses:
 
     @property
     def failed(self) -> bool:
-        """Whether any process has failed, or a host was lost."""
+        """Return whether any process has failed, or a host was lost."""
         return any(one.lost or any(s["failed"] for s in one.states) for one in self._hosts)
 
     @property
     def over(self) -> bool:
-        """Whether all have ended."""
+        """Return whether all have ended."""
         return all(one.ended or all(s["over"] for s in one.states) for one in self._hosts)
 
     def ask_stacks(self) -> None:

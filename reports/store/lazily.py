@@ -93,7 +93,7 @@ class Scratch:
         self._written = True
 
     def keep(self, part: bytes) -> int:
-        """Where a part now lies."""
+        """Return where a part now lies."""
         place = self._length
         with _named():
             self._file.write(part)
@@ -156,7 +156,7 @@ class Lazily(Part[T]):
 
     @property
     def alike(self) -> bytes:
-        """What `likeness` makes of the list's text, once a reader asks."""
+        """Return what `likeness` makes of the list's text, once a reader asks."""
         if self._alike is None:
             self._alike = self._likeness(self.text)
         return self._alike

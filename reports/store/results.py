@@ -85,7 +85,7 @@ class Results:
 
     @cached_property
     def _without(self) -> dict[TargetKey, Outcome]:
-        """What is said of a cell that no file has, where its target was not to be had."""
+        """Return what is said of a cell that no file has, where its target was not to be had."""
         core = {t.key: _LEFT_OUT for t in self.targets if t.core is not None}
         return core | {
             t.key: Outcome(Verdict.NOT_RUN, f"target unavailable: {t.unavailable}")
@@ -128,7 +128,7 @@ class Results:
 
     @cached_property
     def verdicts(self) -> frozenset[tuple[str, TargetKey, Verdict]]:
-        """Which verdicts cells have under each implementation in each target."""
+        """Return which verdicts cells have under each implementation in each target."""
         return frozenset((k.implementation, k.target, o.verdict) for k, o in self.outcomes.items())
 
     def clauses_of_claims(self) -> dict[str, list[str]]:
@@ -139,7 +139,9 @@ class Results:
         return found
 
     def is_instead(self, id: str) -> bool:
-        """Whether a clause remedies another of its claim: it shows no more what the claim says."""
+        """Return whether a clause remedies another of its claim: it shows no more what the claim
+        says.
+        """
         clause = self.clauses[id]
         fixed = self.clauses.get(clause.fixes or "")
         return fixed is not None and fixed.claim == clause.claim

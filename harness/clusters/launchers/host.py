@@ -36,7 +36,7 @@ class Host:
 
     @property
     def gone(self) -> bool:
-        """Whether the connection is known to be lost."""
+        """Return whether the connection is known to be lost."""
         return self._channel is None
 
     def tell(self, do: str, **order: Any) -> None:

@@ -81,7 +81,9 @@ class Hazard:
         return found
 
     def turns(self, versions: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-        """Where it begins or ends under each implementation: two versions in a row that ran."""
+        """Yield where it begins or ends under each implementation: two versions in a row that
+        ran.
+        """
         for implementation in self.implementations:
             ran = [jax for jax in versions if Place(implementation, jax) in self.ran]
             for before, after in pairwise(ran):

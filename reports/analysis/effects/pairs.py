@@ -57,7 +57,7 @@ class Side:
 
     @property
     def place(self) -> tuple[str, TargetKey]:
-        """What tells it from other sides."""
+        """Return what tells it from other sides."""
         return self.implementation, self.target.key
 
     def __str__(self) -> str:
@@ -142,7 +142,7 @@ class Effects:
 
     @cached_property
     def remedies(self) -> Remedies:
-        """What is a remedy of what in these results."""
+        """Return what is a remedy of what in these results."""
         return Remedies(self.results)
 
     @cached_property
@@ -171,7 +171,8 @@ class Effects:
         return not_measured(f"{outcome.verdict.value}: {outcome.reason}")
 
     def from_baseline(self, key: CellKey, baseline: Side | None) -> ShownEffect | None:
-        """What code feels that moves from a baseline to a cell; None where nothing is to be said.
+        """Return what code feels that moves from a baseline to a cell; None where nothing is to be
+        said.
 
         Without an observed baseline only what is a hazard by itself is felt.
         """
@@ -185,7 +186,7 @@ class Effects:
         return None if found.effect is Effect.NOT_MEASURED else found
 
     def happened(self, key: CellKey) -> str:
-        """What happened in a cell, in a few words."""
+        """Return what happened in a cell, in a few words."""
         return happened(self.results.outcome(key), self._ended)
 
     def column(self, of: Side) -> tuple[Cellular | None, ...]:
@@ -230,7 +231,7 @@ class Effects:
         return self._alone[id(found)]
 
     def digest_of(self, key: CellKey) -> Digest | None:
-        """What of a cell is felt; None where it was not run."""
+        """Return what of a cell is felt; None where it was not run."""
         if key not in self._digests:
             outcome = self.results.outcomes.get(key)
             if outcome is None or outcome.verdict not in RAN:
@@ -255,7 +256,9 @@ class Effects:
         return next(iter(others)) if len(others) == 1 else ""
 
     def why(self, felt: ShownEffect, old: CellKey, new: CellKey) -> Why:
-        """What explains what is felt between two cells, where the new one's entry does not."""
+        """Return what explains what is felt between two cells, where the new one's entry does
+        not.
+        """
         return self._explained.why(felt, old, new)
 
     @cached_property
@@ -281,12 +284,13 @@ class Effects:
         return Cellular(digest, outcome, cause, self._alike.setdefault(alike, len(self._alike)))
 
     def kept(self, *of: Hashable) -> dict[Hashable, Any]:
-        """What a function keeps of these results between its calls, for what it is asked of."""
+        """Return what a function keeps of these results between its calls, for what it is asked
+        of."""
         return self._kept.setdefault(of, {})
 
 
 def _begun(outcome: Outcome) -> str:
-    """How a reason begins: what it is about, without what is another thing each time."""
+    """Return how a reason begins: what it is about, without what is another thing each time."""
     return masked(outcome.reason)[:_REASON_KEPT]
 
 

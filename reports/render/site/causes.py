@@ -137,12 +137,12 @@ class CauseView:
 
     @property
     def most_remedies(self) -> int:
-        """How many remedies of one kind are shown unfolded."""
+        """Return how many remedies of one kind are shown unfolded."""
         return _MOST_REMEDIES
 
     @property
     def places_line(self) -> str:
-        """Where it shows, in a line."""
+        """Return where it shows, in a line."""
         return "; ".join(
             f"{implementation_words(row.implementation)} {row.versions}" for row in self.places
         )

@@ -140,7 +140,7 @@ class ClausePage:
 
     @property
     def silent(self) -> bool:
-        """Whether no document mentions it, so that legacy pmap is the reference."""
+        """Return whether no document mentions it, so that legacy pmap is the reference."""
         return self.claim is not None and self.claim.silent
 
     @property
@@ -206,7 +206,9 @@ class ClausePage:
 
     @property
     def overview(self) -> bool:
-        """Whether there are more outcomes than can be seen at once without a table of them."""
+        """Return whether there are more outcomes than can be seen at once without a table of
+        them.
+        """
         return sum(len(one.told) for one in self.implementations) > _SEEN_AT_ONCE
 
     def anchors(self, implementation: str) -> list[str]:
@@ -229,7 +231,7 @@ class ClausePage:
         return tuple(Glance(name, tuple(on), spans) for (name, spans), on in found.items())
 
     def _spans(self, row: list[Seen]) -> Iterator[Span]:
-        """What happened on a topology, each outcome once with its versions, newest first."""
+        """Yield what happened on a topology, each outcome once with its versions, newest first."""
         spans: dict[tuple[Mark, str], list[Seen]] = {}
         for seen in row:
             spans.setdefault((seen.mark, seen.words), []).append(seen)

@@ -52,7 +52,7 @@ class Failing:
 
     @property
     def never(self) -> bool:
-        """Whether it is true in no test at all."""
+        """Return whether it is true in no test at all."""
         return len(self.wrong) == len(self.cells)
 
     @property
@@ -84,7 +84,7 @@ class Entry:
 
     @property
     def never(self) -> bool:
-        """Whether the statements are true in no test at all."""
+        """Return whether the statements are true in no test at all."""
         return self.failed == self.ran
 
 

@@ -114,7 +114,7 @@ class Document:
 
     @property
     def sections(self) -> Iterator[Section]:
-        """What stands under each of its headings of the first two levels."""
+        """Yield what stands under each of its headings of the first two levels."""
         found: list[tuple[Heading, list[Token]]] = []
         headings = iter(self.headings)
         for token in self.tokens:

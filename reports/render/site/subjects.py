@@ -62,7 +62,7 @@ class Subject:
         return f"subjects/{safe_name(self.section)}.html"
 
     def has(self, *texts: str) -> bool:
-        """Whether any of the texts is about it."""
+        """Return whether any of the texts is about it."""
         return bool(self.stem) and any(self.stem in text.lower() for text in texts)
 
 
@@ -132,7 +132,9 @@ class Sources:
 
     @cached_property
     def upgrades(self) -> tuple[tuple[Pair, Upgrade], ...]:
-        """Those that most readers ask for: from the newest baseline to what the columns show."""
+        """Return those that most readers ask for: from the newest baseline to what the columns
+        show.
+        """
         some = columns(self.effects.results)
         if not some or not some[0].baseline:
             return ()
@@ -215,12 +217,12 @@ class SubjectView:
 
     @property
     def silences(self) -> bool:
-        """Whether any of its statements is one that no document makes."""
+        """Return whether any of its statements is one that no document makes."""
         return any(document.silent for document, _ in self.documents)
 
     @property
     def left_out(self) -> int:
-        """How many statements there was no room for."""
+        """Return how many statements there was no room for."""
         everywhere = [row for one in self.sources.documents for row in one.claims]
         shown = sum(len(rows) for _, rows in self.documents)
         return sum(map(self._about, everywhere)) - shown
@@ -234,7 +236,9 @@ class SubjectView:
         return tuple(one for one in self.sources.causes if self._is_of(one))
 
     def _is_of(self, view: CauseView) -> bool:
-        """Whether a cause is of the section, is called by its word, or shown by its clauses."""
+        """Return whether a cause is of the section, is called by its word, or shown by its
+        clauses.
+        """
         return self._names(view) or any(one.clause in self.clauses for one in view.clauses)
 
     def _names(self, view: CauseView) -> bool:
@@ -306,7 +310,7 @@ class SubjectView:
 
     @cached_property
     def fates(self) -> tuple[Fate, ...]:
-        """What becomes of donated arguments, where the subject's clauses looked at it."""
+        """Return what becomes of donated arguments, where the subject's clauses looked at it."""
         if self._column is None:
             return ()
         return fates(
@@ -334,7 +338,7 @@ class SubjectView:
         return names.index(NEW) if NEW in names else None
 
     def _holds(self, view: CauseView) -> bool:
-        """Whether the newest JAX still has it."""
+        """Return whether the newest JAX still has it."""
         newest = self.results.targets[self._row].key
         return any(key.target == newest for key in shown_by(self.results).get(view.cause.cause, ()))
 
@@ -344,7 +348,9 @@ class SubjectView:
 
     @property
     def times(self) -> tuple[Timed, ...]:
-        """What the time lane measured beside the subject's clauses in the newest JAX, each once."""
+        """Return what the time lane measured beside the subject's clauses in the newest JAX, each
+        once.
+        """
         newest = self.results.targets[newest_index(self.results)].key
         said: dict[str, dict[str, None]] = {}
         checks: dict[str, dict[str, None]] = {}

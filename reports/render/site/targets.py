@@ -35,7 +35,7 @@ class TargetView:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """What is told of it, in the order of the table's heads."""
+        """Return what is told of it, in the order of the table's heads."""
         one = self.target
         day = released().get(one.jax or "")
         return (
@@ -126,7 +126,7 @@ def _view(results: Results) -> TargetsPage:
 
 
 def run_anchor(run: str) -> str:
-    """Where a run stands on the page."""
+    """Return where a run stands on the page."""
     return safe_name(f"run-{run}")
 
 
