@@ -113,7 +113,7 @@ def records(
     keep: Callable[[Line, bytes, Decode[Any]], Sequence[Any]] | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[int, AnyRecord]]:
-    """Every record of a file with the number of its line; ResultsError says what is wrong.
+    """Yield each record of a file with its line number; ResultsError names what is invalid.
 
     `keep` makes of a long part of a cell what the cell has of it; by default it stays in memory.
     `note` is called with what a reader of the whole must know: a torn line, a verdict unknown here.

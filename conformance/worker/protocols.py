@@ -126,7 +126,7 @@ class Cluster(Place, ABC):
     @property
     @abstractmethod
     def devices(self) -> list[jax.Device]:
-        """All devices of the cluster."""
+        """The devices of the cluster, of all processes."""
 
     @abstractmethod
     def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | None:

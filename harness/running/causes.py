@@ -232,8 +232,9 @@ def _shown(
 
 
 def still_shown(cause: Cause, implementation: str, topology: str, ended: Sequence[Ended]) -> str:
-    """Return what is wrong where a cause says nothing and its program shows what it says
-    elsewhere."""
+    """Return the errors of causes whose program shows their behaviour where they do not claim
+    it.
+    """
     for shows in cause.shows:
         same = implementation in shows.implementation and topology in shows.topology
         if same and not wrong(shows, ended):

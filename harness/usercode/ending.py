@@ -71,7 +71,9 @@ class Process:
 
     @property
     def name(self) -> str:
-        """As in "process 1", or "process 1 on b" of a job on several hosts."""
+        """The process's name, such as "process 1", or "process 1 on b" in a job on several
+        hosts.
+        """
         return f"process {self.number}{f' on {self.host}' if self.host else ''}"
 
     @property
@@ -88,7 +90,9 @@ class Process:
 
     @property
     def end(self) -> str:
-        """As in "raised ValueError: ...", "killed by SIGSEGV" or "exit status 0"."""
+        """How it ended, such as "raised ValueError: ...", "killed by SIGSEGV" or "exit status
+        0".
+        """
         if self.lost:
             return f"host {self.host} was lost: {self.lost}"
         if self.raised is not None:

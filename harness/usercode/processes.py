@@ -143,7 +143,7 @@ class Processes:
 
     @property
     def failed(self) -> bool:
-        """Return whether any has failed."""
+        """Return whether a process of the job has failed."""
         return any(one.failed for one in self.running)
 
     @property

@@ -100,7 +100,7 @@ class Once:
 
 
 def likeness(cell: Cell) -> Hashable:
-    """Return what cells share that were recorded alike; None of one that is looked at by itself."""
+    """Return the fingerprint that equally recorded cells share; None for a cell without one."""
     observations, findings = cell.observations, cell.findings
     if cell.fault or not (isinstance(observations, Lazily) and isinstance(findings, Lazily)):
         return None

@@ -47,7 +47,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What all files together say of a cell; `runs` is the one record that speaks for it."""
+    """The merged outcome of a cell over all files; `runs` has the record that counts."""
 
     verdict: Verdict
     reason: str

@@ -94,7 +94,7 @@ class Results:
         }
 
     def cells(self) -> Iterator[tuple[CellKey, Outcome]]:
-        """Every cell that there should be, recorded or not.
+        """Yield each expected cell, recorded or not.
 
         Of a target of which the core tier was run, only the cells of that tier should be.
         """
@@ -214,7 +214,7 @@ class _Merge:
             self.notes.append(line)
 
     def add(self, record: AnyRecord) -> None:
-        """Take one line's record; NoValue says what is wrong with it."""
+        """Add the record of one line; NoValue names what is invalid."""
         match record:
             case Target() as target:
                 self._add_target(target)
@@ -289,7 +289,7 @@ class _Merge:
         self.runs[key] = (*before, run) if (before := self.runs.get(key)) else (run,)
 
     def results(self) -> Results:
-        """The merged whole."""
+        """Return the merged results."""
         same = {key: self._identified(key) for key in self.targets}
         targets = sorted(
             (t for key, t in self.targets.items() if same[key] == key),

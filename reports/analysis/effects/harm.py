@@ -17,7 +17,7 @@ _WRONG = (VALUE, SHAPE, DTYPE)
 
 
 class Severity(StrEnum):
-    """What happens to a program that relies on a statement."""
+    """The severity of a wrong statement: what happens to a program that relies on it."""
 
     DIES = "crashes or hangs"
     WRONG_NUMBERS = "silently gives wrong numbers"
@@ -51,7 +51,7 @@ _EFFECTS = {
 
 
 def harm(seen: Digest | None, *, fix: bool) -> Severity:
-    """Return the most severe harm of a cell that differs from its document; `fix` marks a remedy's
+    """Return the severity of a cell that differs from its document; `fix` marks a remedy's
     cell.
     """
     if seen is None:

@@ -65,7 +65,7 @@ class Side:
 
 
 def sides(results: Results) -> list[Side]:
-    """Every implementation in every JAX that has it and of which anything was run, in order."""
+    """Return each side that has it and ran: an implementation and a JAX version, in order."""
     by_verdict = results.verdicts
     # What only asks whether legacy pmap is still there runs where it is not.
     gone = {(i, target) for i, target, verdict in by_verdict if verdict is Verdict.REMOVED}
@@ -111,7 +111,7 @@ class Row(NamedTuple):
 
 
 class Cellular(NamedTuple):
-    """A cell as a pair needs it: what is felt of it, None where it was not run, and the outcome.
+    """A cell as a pair needs it: its digest, None where it was not run, and its outcome.
 
     `cause` is what explains it; `alike` is equal for cells of a clause of which the same is told.
     """
@@ -147,7 +147,7 @@ class Effects:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Every clause of which anything was run, with each of its topologies."""
+        """Return each clause that ran, with each of its topologies."""
         ran = self.results.ran()
         return tuple(
             Row(clause, topology, clause.fact or id, JAX in clause.expected)
@@ -190,7 +190,7 @@ class Effects:
         return happened(self.results.outcome(key), self._ended)
 
     def column(self, of: Side) -> tuple[Cellular | None, ...]:
-        """Of each of `rows` the cell of a side; None where it has nothing to do with it."""
+        """Return, per row, the cell of `side`, or None where it does not apply."""
         if of.place not in self._columns:
             self._columns[of.place] = tuple(
                 self._cellular(cell_of(self.results, row.clause.clause, row.topology, of))
@@ -199,7 +199,9 @@ class Effects:
         return self._columns[of.place]
 
     def in_rows(self, old: Side, new: Side) -> list[ShownEffect | None]:
-        """Of each of `rows` the effect from one side to another; None where the new was not run."""
+        """Return, per row, the effect from one side to another; None where the new side was not
+        run.
+        """
         before, after = self._digested(old), self._digested(new)
         # Nearly all are known from another pair of sides.
         found = [*map(self._felt.get, zip(map(id, before), map(id, after), strict=True))]
@@ -215,7 +217,7 @@ class Effects:
         return self._digests_of[of.place]
 
     def felt(self, old: Digest | None, new: Digest) -> ShownEffect:
-        """The effect from a digest to another of this object's."""
+        """Return the effect between two digests of this object."""
         place = id(old), id(new)
         if place not in self._felt:
             self._felt[place] = derive(old, new)

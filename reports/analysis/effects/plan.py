@@ -72,7 +72,7 @@ class Plan:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """All changes, in the order in which they are shown."""
+        """The changes, in the order in which they are shown."""
         return self.likely + self.rare
 
     @property

@@ -115,7 +115,7 @@ class CauseView:
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """Its own remedies that these results do not contain."""
+        """The known issue's remedies that these results do not contain."""
         there = {one.clause for _, some in self.helps for one in some}
         return tuple(one for one in self.cause.remedies if one not in there)
 

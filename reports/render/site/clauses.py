@@ -206,9 +206,7 @@ class ClausePage:
 
     @property
     def overview(self) -> bool:
-        """Return whether there are more outcomes than can be seen at once without a table of
-        them.
-        """
+        """Return whether there are too many outcomes to see without a table."""
         return sum(len(one.told) for one in self.implementations) > _SEEN_AT_ONCE
 
     def anchors(self, implementation: str) -> list[str]:

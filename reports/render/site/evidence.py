@@ -55,7 +55,7 @@ class Evidence:
 
     @property
     def size(self) -> int:
-        """Its approximate number of characters on a page."""
+        """The approximate number of characters on a page."""
         return len(self.text) + _AROUND
 
 

@@ -27,7 +27,7 @@ DATA = "data/names.json"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A name in a table, and where it is told of: its page, or this row."""
+    """A name in a table, and where it is described: on its page, or in this row."""
 
     name: Name
 
@@ -88,7 +88,7 @@ class Removed:
 
     @property
     def count(self) -> int:
-        """Return how many others there are."""
+        """The number of other names."""
         return sum(count for _, count in self.others)
 
 

@@ -36,7 +36,7 @@ class Strip:
 
     @property
     def wrongness(self) -> tuple[int, int]:
-        """Return how much of it is wrong, and how much of it ran: the worst is the greatest."""
+        """Return the share that is wrong, and the share that ran; the worst sorts last."""
         counted = dict.fromkeys(Mark, 0)
         for mark, times in self.runs:
             counted[mark] += times
@@ -105,7 +105,7 @@ def newest_version(results: Results) -> str:
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
 def marks_of_clauses(results: Results) -> dict[str, dict[Place, list[Mark]]]:
-    """For every clause, wherever it should have run, a mark per target."""
+    """Return, per clause, one mark per target in which it should have run."""
     number = {target.key: i for i, target in enumerate(results.targets)}
     found = {
         clause: {

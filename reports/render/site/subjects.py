@@ -84,7 +84,7 @@ _KNOWN = {
 
 
 def subjects(results: Results) -> tuple[Subject, ...]:
-    """Every section of which these results have a clause that ran."""
+    """Return the sections with a clause that ran."""
     ran = results.ran()
     there = dict.fromkeys(one.section for id, one in results.clauses.items() if id in ran)
     return tuple(_KNOWN.get(name, Subject(name, (name.replace("_", " "),))) for name in there)
@@ -105,7 +105,7 @@ def _names(subject: Subject, claim: Claim) -> bool:
 
 
 class Sources:
-    """What pages of subjects are put together from: made once, when the first is rendered."""
+    """The data of all pages of subjects, computed when the first page is rendered."""
 
     def __init__(self, effects: Effects) -> None:
         self.effects = effects
@@ -168,7 +168,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What was timed, as a reader says it, its figures, and the checks that they illustrate."""
+    """A timed operation in words, its figures, and the tests that they illustrate."""
 
     name: str
     lines: tuple[str, ...]
@@ -177,7 +177,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class SubjectView:
-    """All that is told of a subject, computed when its page is rendered."""
+    """The content of a subject's page, computed when it is rendered."""
 
     subject: Subject
     sources: Sources
@@ -247,7 +247,7 @@ class SubjectView:
 
     @property
     def hazards(self) -> tuple[hazard_pages.HazardView, ...]:
-        """The hazards that the subject's clauses show, the gravest first."""
+        """Return the known issues that the subject's clauses show, most severe first."""
         return tuple(one for danger in self._hazards.dangers for one in danger.hazards)
 
     @property
@@ -324,7 +324,7 @@ class SubjectView:
 
     @property
     def of_newest(self) -> str:
-        """Of what the page tells in short."""
+        """The summary of the page."""
         return f"{implementation_words(NEW)} on JAX {self.newest}"
 
     @property

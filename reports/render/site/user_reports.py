@@ -62,7 +62,7 @@ class Report:
 
     @property
     def anchor(self) -> str:
-        """Its row on the page."""
+        """The anchor of the report's row."""
         return "-".join(_parts(self.address)).lower()
 
 
@@ -95,7 +95,7 @@ class ReportRow:
 
     @property
     def newest(self) -> str:
-        """Return whether it is still so in the newest version."""
+        """Whether the report still applies to the newest version."""
         return self.cells[-1].says
 
 
