@@ -21,7 +21,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def without_traceback(command: Callable[[], int]) -> int:
-    """Run a command whole, its last output included; its exit status.
+    """Run a command to its last output, and return its exit status.
     An OSError that the command did not report, an interrupt, SIGTERM and output that nobody reads
     or that cannot be written end it with a status of their own. On SIGTERM what is unfinished is
     removed, as on an interrupt.

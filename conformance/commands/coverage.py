@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -102,23 +102,33 @@ def _recorded(
     if not any(ran.values()):
         raise ResultsError(f"{', '.join(map(str, files))}: no cell of any clause there is")
     found.jax, found.gone = _sorted(versions), len(gone)
-    for name, one in clauses.items():
-        missing = tuple(t for t in one.topologies if t not in ran[name])
-        if not ran[name]:
-            found.never_run[name] = missing
-            continue
-        if missing:
-            found.other_topologies[name] = missing
-        expected = {i for i, e in one.expect.items() if not isinstance(e, NotApplicable)}
-        unjudged = tuple(i for i in names.COLUMNS if i in expected and (name, i) not in judged)
-        if unjudged:
-            found.unjudged[name] = unjudged
-        sides = tuple(_unreached(one, {i: judged.get((name, i), set()) for i in expected}))
-        if sides:
-            found.releases[name] = sides
+    for one in clauses.values():
+        _add_clause(found, one, ran[one.id], judged)
     idle = sorted(asked.keys() - excused)
     found.idle = tuple(Idle(deviations[number], _sorted(asked[number])) for number in idle)
     found.unasked = len(deviations) - len(asked)
+
+
+def _add_clause(
+    found: Coverage,
+    one: Clause,
+    ran: Collection[str],
+    judged: Mapping[tuple[str, str], set[str]],
+) -> None:
+    """Add what of a clause was not run, not judged, or not in the releases that it names."""
+    missing = tuple(t for t in one.topologies if t not in ran)
+    if not ran:
+        found.never_run[one.id] = missing
+        return
+    if missing:
+        found.other_topologies[one.id] = missing
+    expected = {i for i, e in one.expect.items() if not isinstance(e, NotApplicable)}
+    unjudged = tuple(i for i in names.COLUMNS if i in expected and (one.id, i) not in judged)
+    if unjudged:
+        found.unjudged[one.id] = unjudged
+    sides = tuple(_unreached(one, {i: judged.get((one.id, i), set()) for i in expected}))
+    if sides:
+        found.releases[one.id] = sides
 
 
 def _unreached(clause: Clause, judged: Mapping[str, set[str]]) -> Iterator[str]:

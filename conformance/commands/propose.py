@@ -140,36 +140,12 @@ def propose(
 
     Of the claims `undocumented` legacy pmap is the reference.
     """
-    found = Proposal()
-    about = Entries(deviations, catalogue.clauses)
-    at = {id(entry): number for number, entry in enumerate(deviations)}
-    of_entry: dict[int, list[Judged]] = {}
-    without: list[Judged] = []
-    ran: dict[tuple[str, str, str], set[str]] = {}
-    had: dict[str, set[str]] = {}
-    for cell, target in cells(files):
-        clause = catalogue.clauses.get(cell.clause)
-        if clause is None or clause.timing is not None or cell.verdict in UNJUDGED:
-            continue
-        if cell.implementation not in clause.expect:
-            continue
-        found.judged += 1
-        entries = about.about(cell, target)
-        one = _judged(catalogue, cell, target, [e for e in entries if e.warns is not None])
-        ran.setdefault((one.clause, one.implementation, one.topology), set()).add(one.jax)
-        for name, version in one.packages.items():
-            had.setdefault(name, set()).add(version)
-        entries = tuple(entry for entry in entries if entry.warns is None)
-        for entry in entries:
-            of_entry.setdefault(at[id(entry)], []).append(one)
-        if one.deviates and not any(_explains(entry, one) for entry in entries):
-            if one.unproven:
-                found.unproven.append(cell_id(cell))
-            else:
-                without.append(one)
-    if not found.judged:
+    judged = _Judged(catalogue, deviations, files)
+    if not judged.cells:
         raise ResultsError(f"{', '.join(map(str, files))}: no cell of any clause there is")
-    for number, some in sorted(of_entry.items()):
+    found = Proposal(judged=judged.cells, unproven=judged.unproven)
+    without = judged.without
+    for number, some in sorted(judged.of_entry.items()):
         excess = _excess(deviations[number], some)
         if excess.corrections:
             found.correct.append(excess)
@@ -179,11 +155,54 @@ def propose(
             (found.narrow if excess.excuses else found.drop).append(excess)
     needed: list[Entry] = []
     for group in _alike(without):
-        made = _entry(catalogue, group, ran, had, deviations)
+        made = _entry(catalogue, group, judged.ran, judged.packages, deviations)
         silent = catalogue.clauses[made.clause].claim in undocumented
-        (found.reference if silent and _always(group, ran) else needed).append(made)
+        (found.reference if silent and _always(group, judged.ran) else needed).append(made)
     found.add = _merged(needed)
     return found
+
+
+class _Judged:
+    """The recorded cells, judged again: by entry, and those that no entry describes.
+
+    `ran` are the versions of JAX by clause, implementation and topology; `packages` those of each
+    package.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, deviations: Sequence[Deviation], files: Sequence[Path]
+    ) -> None:
+        self.cells = 0
+        self.of_entry: dict[int, list[Judged]] = {}
+        self.without: list[Judged] = []
+        self.unproven: list[str] = []
+        self.ran: dict[tuple[str, str, str], set[str]] = {}
+        self.packages: dict[str, set[str]] = {}
+        about = Entries(deviations, catalogue.clauses)
+        at = {id(entry): number for number, entry in enumerate(deviations)}
+        for cell, target in cells(files):
+            clause = catalogue.clauses.get(cell.clause)
+            if clause is None or clause.timing is not None or cell.verdict in UNJUDGED:
+                continue
+            if cell.implementation not in clause.expect:
+                continue
+            self.cells += 1
+            entries = about.about(cell, target)
+            one = _judged(catalogue, cell, target, [e for e in entries if e.warns is not None])
+            entries = tuple(entry for entry in entries if entry.warns is None)
+            for entry in entries:
+                self.of_entry.setdefault(at[id(entry)], []).append(one)
+            self._add(one, cell, explained=any(_explains(entry, one) for entry in entries))
+
+    def _add(self, one: Judged, cell: Cell, *, explained: bool) -> None:
+        self.ran.setdefault((one.clause, one.implementation, one.topology), set()).add(one.jax)
+        for name, version in one.packages.items():
+            self.packages.setdefault(name, set()).add(version)
+        if one.deviates and not explained:
+            if one.unproven:
+                self.unproven.append(cell_id(cell))
+            else:
+                self.without.append(one)
 
 
 def _judged(

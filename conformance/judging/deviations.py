@@ -93,7 +93,7 @@ class Deviation:
 
     @property
     def seen(self) -> str:
-        """What was seen, in a line."""
+        """Return what was seen, in a line."""
         if self.fault is not None or self.warns is not None:
             return str(self.fault or self.warns)
         if self.saw:
@@ -387,37 +387,13 @@ def _within(versions: str, jax: str) -> bool:
 
 def _entry(place: str, table: str, raw: dict[str, Any]) -> Deviation:
     where = f"{place} ({raw.get('clause', 'no clause')})"
-    known = {f.name for f in fields(Deviation)} - {"where", "why", "link", "kind"}
-    required = {"clause", "implementation", "cause", "review"}
-    if raw.keys() - known or required - raw.keys():
-        raise DeviationError(
-            f"{where}: unknown keys {sorted(raw.keys() - known)}, "
-            f"missing keys {sorted(required - raw.keys())}"
-        )
-    lists = ("clause", "implementation", "platform", "topology")
-    if len(raw.keys() & SEEN) != 1:
-        raise DeviationError(f"{where}: what is seen is said by one of {', '.join(SEEN)}")
-    if ("warns" in raw) != (table == WARNING_ENTRIES):
-        raise DeviationError(f"{where}: [[{WARNING_ENTRIES}]] has `warns`, [[{ENTRIES}]] does not")
-    if raw["cause"] == "":
-        raise DeviationError(
-            f"{where}: cause is empty: name one of `pmap-conformance causes list`, or add one"
-        )
-    for key in raw.keys() - {"review", "cells", "processes", "packages", "optional", *SEEN}:
-        parts = raw[key] if key in lists and isinstance(raw[key], list) else [raw[key]]
-        if not parts or not all(isinstance(part, str) and part for part in parts):
-            several = ", or several in a list" if key in lists else ""
-            raise DeviationError(f"{where}: {key} must be a text{several}")
-    if type(raw.get("optional", False)) is not bool or (table == ENTRIES and "optional" in raw):
-        raise DeviationError(f"{where}: only a [[{WARNING_ENTRIES}]] is optional = true or false")
-    for key in lists:
-        if key in raw:
-            raw[key] = _tuple(raw[key])
+    _check_keys(raw, table, where)
+    _check_texts(raw, where)
+    for key in _LISTS & raw.keys():
+        raw[key] = _tuple(raw[key])
     unknown = set(raw["implementation"]) - set(COLUMNS)
     if unknown:
         raise DeviationError(f"{where}: no implementation is called {', '.join(sorted(unknown))}")
-    if type(raw["review"]) is not datetime.date:
-        raise DeviationError(f"{where}: review must be a date, written 2027-01-31 without quotes")
     if "processes" in raw:
         raw["processes"] = _processes_by_step(raw["processes"], raw.get("steps"), where)
     if "cells" in raw:
@@ -431,11 +407,46 @@ def _entry(place: str, table: str, raw: dict[str, Any]) -> Deviation:
         raw |= seen_patterns(raw)
     except (InvalidSpecifier, PatternError, EmissionError, re.error) as error:
         raise DeviationError(f"{where}: {error}") from error
-    raw |= _said_by(raw, where)
+    raw |= _texts_of_cause(raw, where)
     return Deviation(**raw, where=place)
 
 
-def _said_by(raw: Mapping[str, Any], where: str) -> dict[str, str]:
+_LISTS = {"clause", "implementation", "platform", "topology"}
+
+
+def _check_keys(raw: Mapping[str, Any], table: str, where: str) -> None:
+    """Raise DeviationError if an entry has other keys than those of its table."""
+    known = {f.name for f in fields(Deviation)} - {"where", "why", "link", "kind"}
+    required = {"clause", "implementation", "cause", "review"}
+    if raw.keys() - known or required - raw.keys():
+        raise DeviationError(
+            f"{where}: unknown keys {sorted(raw.keys() - known)}, "
+            f"missing keys {sorted(required - raw.keys())}"
+        )
+    if len(raw.keys() & SEEN) != 1:
+        raise DeviationError(f"{where}: what is seen is said by one of {', '.join(SEEN)}")
+    if ("warns" in raw) != (table == WARNING_ENTRIES):
+        raise DeviationError(f"{where}: [[{WARNING_ENTRIES}]] has `warns`, [[{ENTRIES}]] does not")
+    if type(raw.get("optional", False)) is not bool or (table == ENTRIES and "optional" in raw):
+        raise DeviationError(f"{where}: only a [[{WARNING_ENTRIES}]] is optional = true or false")
+
+
+def _check_texts(raw: Mapping[str, Any], where: str) -> None:
+    """Raise DeviationError if a value of an entry is no text, or its review no date."""
+    if raw["cause"] == "":
+        raise DeviationError(
+            f"{where}: cause is empty: name one of `pmap-conformance causes list`, or add one"
+        )
+    for key in raw.keys() - {"review", "cells", "processes", "packages", "optional", *SEEN}:
+        parts = raw[key] if key in _LISTS and isinstance(raw[key], list) else [raw[key]]
+        if not parts or not all(isinstance(part, str) and part for part in parts):
+            several = ", or several in a list" if key in _LISTS else ""
+            raise DeviationError(f"{where}: {key} must be a text{several}")
+    if type(raw["review"]) is not datetime.date:
+        raise DeviationError(f"{where}: review must be a date, written 2027-01-31 without quotes")
+
+
+def _texts_of_cause(raw: Mapping[str, Any], where: str) -> dict[str, str]:
     """Return what the known issue says of an entry that names it."""
     cause = load_causes().get(raw["cause"])
     if cause is None:

@@ -47,7 +47,7 @@ class Ratio:
 
     @property
     def hidden(self) -> bool:
-        """Whether the spread leaves open which of the two is faster."""
+        """Return whether the spread leaves open which of the two is faster."""
         return self.low <= 1 <= self.high
 
     def __str__(self) -> str:

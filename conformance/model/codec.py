@@ -154,7 +154,7 @@ def decode_json(text: bytes) -> Any:
 
 
 def decode_with_care(text: bytes) -> Any:
-    """As `decode_json`, by Python's own parser, which alone reads half of a character."""
+    """Decode JSON with Python's own parser, the only one that reads half of a character."""
     try:
         value = json.loads(
             text.decode("utf-8"), parse_int=_whole, parse_float=_number, parse_constant=_constant
@@ -233,7 +233,8 @@ def _known_kind(value: Any) -> str:
 
 
 def _within_bounds(text: bytes) -> bool:
-    """Whether a JSON text is surely no deeper than MOST_DEEP, with numbers that a float can hold.
+    """Return whether a JSON text is surely no deeper than MOST_DEEP, with numbers that a float can
+    hold.
 
     What is in a string counts as a number as well, so that a False means nothing.
     """

@@ -128,7 +128,9 @@ class Claim(Record, frozen=True, tag="claim"):
 
     @property
     def silent(self) -> bool:
-        """Whether no document says it: it is what should be as in legacy pmap, not what is."""
+        """Return whether no document says it: it is what should be as in legacy pmap, not what
+        is.
+        """
         return self.claim_kind == "silence"
 
 
@@ -211,7 +213,7 @@ class Cause(Record, frozen=True, tag="cause"):
     ] = ""
 
     def shown_of(self, implementation: str) -> bool:
-        """Whether its program shows it of an implementation, by itself or as of any."""
+        """Return whether its program shows it of an implementation, by itself or as of any."""
         shown = {name for one in self.shows for name in one.implementation}
         return not shown or not shown.isdisjoint((implementation, JAX))
 

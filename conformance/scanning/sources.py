@@ -62,7 +62,7 @@ class Source:
 
     @cached_property
     def style(self) -> frozenset[str]:
-        """Return what the whole file is written for."""
+        """Return the style of code that a file is written in."""
         return frozenset({"explicit axes"} if _OF_EXPLICIT_AXES.search(self.text) else ())
 
     @cached_property

@@ -101,7 +101,9 @@ class Clause:
 
     @property
     def title(self) -> str:
-        """What the clause tests: as declared, else the first paragraph of the probe's docstring."""
+        """Return what the clause tests: as declared, else the first paragraph of the probe's
+        docstring.
+        """
         return self.named or " ".join((inspect.getdoc(self.probe) or "").split("\n\n")[0].split())
 
     def elsewhere(self, topology: Topology) -> str | None:

@@ -127,7 +127,7 @@ class Observation:
 
     @property
     def clean(self) -> bool:
-        """Whether every step returned: only then may the cluster be used again."""
+        """Return whether every step returned: only then may the cluster be used again."""
         return all(step.raised is None for step in self.steps)
 
 

@@ -37,7 +37,7 @@ class Topology:
 
     @property
     def devices(self) -> int:
-        """Devices in the whole cluster."""
+        """The number of devices in the cluster."""
         return self.processes * self.devices_per_process
 
     def __str__(self) -> str:

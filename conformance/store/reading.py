@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether it ends: the last one of an interrupted run does not."""
+        """Return whether it ends: the last one of an interrupted run does not."""
         return self.text.endswith(b"\n")
 
 
@@ -99,7 +99,9 @@ def _blocks(stream: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def _ends_soon(stream: IO[bytes]) -> bool:
-    """Whether reading waits for nobody: a thread that waits for a pipe's writer cannot be ended."""
+    """Return whether reading waits for nobody: a thread that waits for a pipe's writer cannot be
+    ended.
+    """
     try:
         return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except OSError:  # it is in memory
@@ -111,7 +113,7 @@ def records(
     keep: Callable[[Line, bytes, Decode[Any]], Sequence[Any]] | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[int, AnyRecord]]:
-    """Every record of a file with the number of its line; ResultsError says what is wrong.
+    """Yield each record of a file with its line number; ResultsError names what is invalid.
 
     `keep` makes of a long part of a cell what the cell has of it; by default it stays in memory.
     `note` is called with what a reader of the whole must know: a torn line, a verdict unknown here.

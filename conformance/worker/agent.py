@@ -21,7 +21,7 @@ from typing import Any
 from conformance.commandline import limits
 from conformance.commandline.ending import PROGRAM, reason, without_traceback
 from conformance.worker import deadlines, machine
-from conformance.worker.channel import KEY_VARIABLE, Channel, Rubbish, open_to_controller
+from conformance.worker.channel import KEY_VARIABLE, Channel, ProtocolError, open_to_controller
 from conformance.worker.output import Output
 from conformance.worker.zygote import CATALOGUE_VARIABLE, Forked, Zygote, end_with_parent
 
@@ -138,7 +138,7 @@ def _serve(controller: str, key: str, rank: int | None, place: str, patience_s: 
         channel.send({"place": place, "pid": os.getpid(), **machine.described(address, rank, name)})
         try:
             first = channel.receive()
-        except (EOFError, Rubbish):
+        except (EOFError, ProtocolError):
             os._exit(0)  # it has no use for this host; at once, as a zygote ends
         if first.get("do") != DIAL:
             break

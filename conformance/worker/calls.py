@@ -30,7 +30,7 @@ class Calls:
 
     @property
     def total(self) -> int:
-        """How many Python functions ran, without the called one."""
+        """Return how many Python functions ran, without the called one."""
         return sum(self.counts.values())
 
 

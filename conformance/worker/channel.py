@@ -30,7 +30,7 @@ ADDRESS_VARIABLE = "CONFORMANCE_ADDRESS"
 KEY_VARIABLE = "CONFORMANCE_KEY"
 
 
-class Rubbish(Exception):
+class ProtocolError(Exception):
     """An invalid message: too long, not JSON, or not an object."""
 
 
@@ -49,25 +49,26 @@ class Channel:
         self.connection.send_bytes(json.dumps(message, allow_nan=False).encode())
 
     def receive(self) -> dict[str, Any]:
-        """Return the next message; EOFError if the other end is closed, Rubbish if the message is
-        invalid.
+        """Return the next message.
+
+        EOFError if the other end is closed, ProtocolError if the message is invalid.
         """
         try:
             data = self.connection.recv_bytes(LARGEST_MESSAGE_BYTES)
         except (EOFError, ConnectionError):
             raise EOFError from None
         except BlockingIOError as error:
-            raise Rubbish("the beginning of a message, and not its rest") from error
+            raise ProtocolError("the beginning of a message, and not its rest") from error
         except OSError as error:
             if "end of file" in str(error):
                 raise EOFError from None  # it died while it spoke
-            raise Rubbish(f"a message longer than {LARGEST_MESSAGE_BYTES} bytes") from error
+            raise ProtocolError(f"a message longer than {LARGEST_MESSAGE_BYTES} bytes") from error
         try:
             message = _DECODER.decode(data.decode())
         except (ValueError, RecursionError) as error:
-            raise Rubbish(f"{len(data)} bytes that are no JSON: {data[:60]!r}") from error
+            raise ProtocolError(f"{len(data)} bytes that are no JSON: {data[:60]!r}") from error
         if not isinstance(message, dict):
-            raise Rubbish(f"JSON that is no object: {data[:60]!r}")
+            raise ProtocolError(f"JSON that is no object: {data[:60]!r}")
         return message
 
     def waiting(self, timeout_s: float = 0.0) -> bool:

@@ -49,7 +49,7 @@ class Ended:
 
     @property
     def end(self) -> str:
-        """Text such as "exit 0", "SIGSEGV" or "hangs"."""
+        """The end as text, such as "exit 0", "SIGSEGV" or "hangs"."""
         if self.status is None:
             return "hangs"
         return signal.Signals(-self.status).name if self.status < 0 else f"exit {self.status}"

@@ -110,7 +110,7 @@ USES: Mapping[str, Mapping[str, Use]] = {
 
 
 def run(action: Callable[[], Any]) -> tuple[dict[str, str], Any]:
-    """What an action says, warns of or raises, and its result."""
+    """Return what an action says, warns of or raises, and its result."""
     found: dict[str, str] = {}
     result = None
     with warnings.catch_warnings(record=True) as caught:

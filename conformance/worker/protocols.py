@@ -42,7 +42,9 @@ class Implementation(Protocol):
 
     @property
     def is_pmap(self) -> bool:
-        """Whether this is one of the two pmaps, whose inputs and outputs are this process's."""
+        """Return whether this is one of the two pmaps, whose inputs and outputs are this
+        process's.
+        """
 
     @property
     def devices(self) -> list[jax.Device]:
@@ -124,7 +126,7 @@ class Cluster(Place, ABC):
     @property
     @abstractmethod
     def devices(self) -> list[jax.Device]:
-        """All devices of the cluster."""
+        """The devices of the cluster, of all processes."""
 
     @abstractmethod
     def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | None:

@@ -123,7 +123,9 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 
 def listing(modules: Modules) -> dict[str, Any]:
-    """What this release has: the names, groups of names of one object, what is not importable."""
+    """Return what this release has: the names, groups of names of one object, what is not
+    importable.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         values = dict(_values(modules))
@@ -160,7 +162,9 @@ def _values(modules: Modules) -> Iterator[tuple[str, Any]]:
 
 
 def _of_jax(value: object) -> bool:
-    """Whether an object is JAX's own: a class, a function, or an instance of a class of JAX."""
+    """Return whether an object is JAX's own: a class, a function, or an instance of a class of
+    JAX.
+    """
     named = value if isinstance(value, (type, FunctionType)) else type(value)
     return str(getattr(named, "__module__", "")).partition(".")[0] in ROOTS
 
@@ -212,7 +216,7 @@ def _look_module(modules: Modules, name: str) -> Looked:
 
 
 def _lacks(error: ImportError) -> bool:
-    """Whether an import fails because of what is not installed beside JAX."""
+    """Return whether an import fails because of what is not installed beside JAX."""
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     return missing.partition(".")[0] not in ROOTS if missing else "install" in str(error)
 

@@ -24,7 +24,7 @@ from conformance.worker.channel import (
     ADDRESS_VARIABLE,
     KEY_VARIABLE,
     Channel,
-    Rubbish,
+    ProtocolError,
     open_to_controller,
 )
 from conformance.worker.descent import kill_with_descendants
@@ -124,7 +124,7 @@ class Zygote:
                     self._reap()
                 if connection.fileno() in readable:
                     self._obey(self._channel.receive())
-        except (EOFError, Rubbish, OSError):
+        except (EOFError, ProtocolError, OSError):
             self._die()
 
     def _obey(self, order: dict[str, Any]) -> None:

@@ -62,7 +62,9 @@ class CaseResult:
 
     @property
     def clean(self) -> bool:
-        """Whether the cluster may run another case: no fault, and every step returned a value."""
+        """Return whether the cluster may run another case: no fault, and every step returned a
+        value.
+        """
         return self.fault is None and all(
             step["outcome"] == "returned" for o in self.observations for step in o["steps"]
         )

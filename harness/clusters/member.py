@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.spec import observation
-from conformance.worker.channel import Channel, Rubbish
+from conformance.worker.channel import Channel, ProtocolError
 
 FLOOD_BYTES = 64 * 1024 * 1024  # of output of one process during one case
 
@@ -55,7 +55,7 @@ class Member:
         except EOFError:
             self.trouble = CLOSED
             return
-        except Rubbish as rubbish:
+        except ProtocolError as rubbish:
             self.trouble = f"sent rubbish: {rubbish}"
             return
         if "failed" in message:

@@ -83,7 +83,7 @@ def _list_clauses(chosen: argparse.Namespace) -> int:
 
 
 def _list_deviations(chosen: argparse.Namespace) -> int:
-    from conformance.commands.proposed import named
+    from conformance.commands.proposal_lines import named
     from conformance.judging.deviations import load_all
 
     for entry in load_all():

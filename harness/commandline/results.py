@@ -234,8 +234,8 @@ def _add_propose(parser: argparse.ArgumentParser) -> None:
 def _propose(chosen: argparse.Namespace) -> int:
     from conformance.catalogue.claims import SILENCE, load_claims
     from conformance.catalogue.loading import load
+    from conformance.commands.proposal_lines import lines, record
     from conformance.commands.propose import propose
-    from conformance.commands.proposed import lines, record
     from conformance.judging.deviations import load_all
 
     claims = load_claims().claims

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import json
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import psutil
@@ -28,7 +28,7 @@ from harness.plugin.lost import Lost
 from harness.plugin.options import Options
 from harness.plugin.rerun import AGAIN, Rerun, held_back
 from harness.plugin.session import OUTCOME, Cell, Session, Timed, cell_of
-from harness.plugin.telling import Teller
+from harness.plugin.telling import ProgressReporter
 from harness.plugin.waiting import Waiting
 from harness.running import cells, lane, tiers
 from harness.running.admission import cores
@@ -36,7 +36,7 @@ from harness.running.aside import Outcome
 from harness.running.cells import CellId
 from harness.running.pool import Spent
 from harness.running.scratch import sweep
-from harness.running.shares import Shares, Usher
+from harness.running.shares import HostAllocator, Shares
 from harness.targets.target import TargetError
 
 MEMORY_PER_TEST_PROCESS_BYTES = 2 * 1024**3
@@ -51,7 +51,7 @@ MOST_RED = 60  # red cells named at the end of a run, each with its reason
 _SESSION = pytest.StashKey[Session]()
 _CARRYING = pytest.StashKey[Carrying]()
 _RERUN = pytest.StashKey[Rerun]()
-_TELLER = pytest.StashKey[Teller]()
+_TELLER = pytest.StashKey[ProgressReporter]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -88,7 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "the time lane compares figures of one machine, in turns: leave out --shard"
         )
-    tell = config.stash[_TELLER] = Teller(config)
+    tell = config.stash[_TELLER] = ProgressReporter(config)
     try:
         chosen = Options.load(handed) if handed else options.read(config, tell)
         known = deviations.load_all()
@@ -164,7 +164,7 @@ def _listen(config: pytest.Config, session: Session) -> None:
     """Route agents that are started by hand, if test processes have hosts of their own."""
     hosts, among = session.options.hosts, hosting.processes_of(config)
     if hosts is not None and hosts.launcher is None and among:
-        session.usher = Usher(hosts, among, session.progress)
+        session.usher = HostAllocator(hosts, among, session.progress)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -309,30 +309,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     session = config.stash.get(_SESSION, None)
     if session is None or not (session.verdicts or session.timings):
         return
-    total = functools.reduce(_add, session.spent, Spent())
-    order = sorted(RECORDED, key=lambda verdict: verdict != Verdict.FLAKY)  # flaky first
-    counts = ", ".join(f"{session.verdicts[v]} {v}" for v in order if session.verdicts[v])
     terminalreporter.write_sep("-", "conformance")
-    if session.verdicts:
-        terminalreporter.write_line(f"{sum(session.verdicts.values())} cells: {counts}")
-    if session.tier is not None:
-        runs = f"{session.tier.runs} of {session.tier.of} runs"
-        terminalreporter.write_line(f"core: {runs}; --tier full runs all")
-    if (carried := config.stash.get(_CARRYING, None)) is not None:
-        for line in carried.summary_lines():
-            terminalreporter.write_line(line)
-    if session.timings:
-        terminalreporter.write_line(f"{session.timings} contenders of the time lane")
-    busy = total.probes + total.harness + total.starting + total.faults
-    if busy:
-        shares = {
-            "in probes": total.probes,
-            "of the harness's own": total.harness,
-            "starting targets and clusters": total.starting,
-            "in cases that crashed or hung": total.faults,
-        }
-        said = ", ".join(f"{one:.1f} s {what} ({one / busy:.1%})" for what, one in shares.items())
-        terminalreporter.write_line(f"{total.cells} cases on {total.clusters} clusters: {said}")
+    carried = config.stash.get(_CARRYING, None)
+    for line in (
+        *_counts(session),
+        *(carried.summary_lines() if carried is not None else ()),
+        *_times(session),
+    ):
+        terminalreporter.write_line(line)
     for line in session.flaky[:MOST_RED]:
         terminalreporter.write_line(line, yellow=True)
     if (rerun := config.stash.get(_RERUN, None)) is not None and rerun.left_out:
@@ -343,6 +327,33 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"and {len(session.red) - MOST_RED} more red cells", red=True)
     if session.recorder is not None:
         terminalreporter.write_line(carrying.results(config, session.recorder))
+
+
+def _counts(session: Session) -> Iterator[str]:
+    """Yield how many cells have each verdict, and how many runs the tier has."""
+    order = sorted(RECORDED, key=lambda verdict: verdict != Verdict.FLAKY)  # flaky first
+    counts = ", ".join(f"{session.verdicts[v]} {v}" for v in order if session.verdicts[v])
+    if session.verdicts:
+        yield f"{sum(session.verdicts.values())} cells: {counts}"
+    if session.tier is not None:
+        yield f"core: {session.tier.runs} of {session.tier.of} runs; --tier full runs all"
+
+
+def _times(session: Session) -> Iterator[str]:
+    """Yield how many contenders were timed, and on what the run spent its time, in seconds."""
+    if session.timings:
+        yield f"{session.timings} contenders of the time lane"
+    total = functools.reduce(_add, session.spent, Spent())
+    busy = total.probes + total.harness + total.starting + total.faults
+    if busy:
+        shares = {
+            "in probes": total.probes,
+            "of the harness's own": total.harness,
+            "starting targets and clusters": total.starting,
+            "in cases that crashed or hung": total.faults,
+        }
+        times = ", ".join(f"{one:.1f} s {what} ({one / busy:.1%})" for what, one in shares.items())
+        yield f"{total.cells} cases on {total.clusters} clusters: {times}"
 
 
 class _SessionHooks:

@@ -32,11 +32,11 @@ from harness.running.admission import NoRoom, waiting_threads
 from harness.running.aside import Aside, Outcome
 from harness.running.cells import CellId
 from harness.running.fleet import Fleet, HostFleet, LocalFleet
-from harness.running.lane import Entrant, Lane
+from harness.running.lane import Lane, Participant
 from harness.running.pool import Pool, Spent
 from harness.running.runner import Runner
 from harness.running.shards import unit
-from harness.running.shares import Usher
+from harness.running.shares import HostAllocator
 from harness.targets import platforms
 
 GREEN = (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION)
@@ -68,8 +68,10 @@ class Session:
     fleet: HostFleet | None = None  # of a run on hosts, all of whose pools share it
     aside: Aside | None = None  # runs cells that mostly wait
     aside_fleet: LocalFleet | None = None
-    usher: Usher | None = None  # where agents dial, if test processes have hosts of their own
-    heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
+    usher: HostAllocator | None = (
+        None  # where agents dial, if test processes have hosts of their own
+    )
+    heats: dict[CellId, dict[CellId, Participant]] = dataclasses.field(default_factory=dict)
 
     def excuses(self, record: Record) -> bool:
         """Return whether a cell's item is skipped.
@@ -180,7 +182,7 @@ class Session:
         clause = self.catalogue.clauses[cell.clause]
         return message.failure(cell, clause, self.claims, record, entries)
 
-    def heat(self, cell: CellId) -> dict[CellId, Entrant]:
+    def heat(self, cell: CellId) -> dict[CellId, Participant]:
         """Return the heat of a cell of the time lane, which the first of its cells runs."""
         if cell not in self.heats:
             self.release()  # nothing else may run beside a heat

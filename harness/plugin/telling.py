@@ -14,7 +14,7 @@ import pytest
 STDERR = 2
 
 
-class Teller:
+class ProgressReporter:
     """Prints progress lines past pytest's capturing; created before capturing begins.
 
     With `-n` the lines of a test process begin with its name, because all share a terminal.

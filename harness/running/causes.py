@@ -199,7 +199,9 @@ def _places(cause: Cause, jax: str, everywhere: bool) -> Iterator[tuple[str, str
 
 
 def _exists(implementation: str, jax: str) -> bool:
-    """Whether this JAX has the implementation: without its switch a program runs new pmap."""
+    """Return whether this JAX has the implementation: without its switch a program runs new
+    pmap.
+    """
     return implementation != names.LEGACY_PMAP or Version(jax) < Version("0.10")
 
 
@@ -230,7 +232,9 @@ def _shown(
 
 
 def still_shown(cause: Cause, implementation: str, topology: str, ended: Sequence[Ended]) -> str:
-    """What is wrong where a cause says nothing and its program shows what it says elsewhere."""
+    """Return the errors of causes whose program shows their behaviour where they do not claim
+    it.
+    """
     for shows in cause.shows:
         same = implementation in shows.implementation and topology in shows.topology
         if same and not wrong(shows, ended):

@@ -43,7 +43,7 @@ CLOCK = Clock()  # a mark is written before there is a session, and names its ti
 
 
 @dataclass
-class Entrant:
+class Participant:
     """A cell in a heat: its last record, and the seconds of each contender, block by block."""
 
     cell: CellId
@@ -70,10 +70,10 @@ class Lane:
         self._progress = progress
         self._runners: dict[str, Runner] = {}
 
-    def heat(self, cells: Sequence[CellId]) -> dict[CellId, Entrant]:
+    def heat(self, cells: Sequence[CellId]) -> dict[CellId, Participant]:
         """Measure in turns the cells of one clause and topology."""
         self.keep(cell.target for cell in cells)
-        heat = {cell: Entrant(cell) for cell in cells}
+        heat = {cell: Participant(cell) for cell in cells}
         entrants = list(heat.values())
         for number in range(self._blocks):
             self._progress(f"{cells[0].clause} on {cells[0].topology}: block {number + 1}")
@@ -105,7 +105,7 @@ class Lane:
         """Return the runners that were made."""
         return self._runners.values()
 
-    def _block(self, entrant: Entrant) -> None:
+    def _block(self, entrant: Participant) -> None:
         target = entrant.cell.target
         if target not in self._runners:
             self._runners[target] = self._make_runner()
@@ -140,7 +140,9 @@ def heats(cells: Sequence[CellId], processes: int) -> list[list[CellId]]:
     return [[cell for cell in cells if cell.target in group] for group in groups]
 
 
-def against(contender: str, mine: Entrant, heat: Iterable[Entrant], timing: Timing) -> list[Ratio]:
+def against(
+    contender: str, mine: Participant, heat: Iterable[Participant], timing: Timing
+) -> list[Ratio]:
     """Return what a contender is compared with: its cell's baseline, and legacy pmap.
 
     Legacy pmap is that of the same target, or else of the heat's first target that has it.
@@ -157,12 +159,12 @@ def against(contender: str, mine: Entrant, heat: Iterable[Entrant], timing: Timi
     return found
 
 
-def _ratio(of: Entrant, contender: str, to: Entrant, other: str, name: str) -> Ratio:
+def _ratio(of: Participant, contender: str, to: Participant, other: str, name: str) -> Ratio:
     return ratios.ratio(of.blocks[contender], to.blocks[other], name)
 
 
 def record(
-    entrant: Entrant, contender: str, timing: Timing, compared: Sequence[Ratio]
+    entrant: Participant, contender: str, timing: Timing, compared: Sequence[Ratio]
 ) -> model.Timing:
     """Return a contender's line of the results file; `failed` if it was not measured."""
     cell = entrant.cell

@@ -32,7 +32,7 @@ from harness.running.cells import CellId
 from harness.running.pool import Pool, Run
 from harness.targets.platforms import CPU
 from harness.targets.target import Target, parse_spec
-from harness.targets.tidy import Tidy
+from harness.targets.tidy import PathShortener
 
 MOST_KEPT = 400  # runs that clauses still to come may judge as well
 
@@ -71,7 +71,7 @@ class Runner:
         record = self._cell(cell)
         if asked.target is None:
             return record
-        tidy: model.Cell = Tidy(asked.target)(record)
+        tidy: model.Cell = PathShortener(asked.target)(record)
         return tidy
 
     def _cell(self, cell: CellId) -> model.Cell:

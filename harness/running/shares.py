@@ -84,7 +84,7 @@ class Shares:
         self._holders = {n: one for n, one in self._holders.items() if one != process}
 
 
-class Usher:
+class HostAllocator:
     """The address where agents connect that the harness did not start: routes each to its test
     process.
 

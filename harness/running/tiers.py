@@ -56,7 +56,7 @@ class Duration:
 
     @property
     def waits(self) -> bool:
-        """Whether the run mostly waits, so that others can run beside it."""
+        """Return whether the run mostly waits, so that others can run beside it."""
         return self.seconds >= WAITS_FROM_S and self.busy_s < WAITS_BELOW * self.seconds
 
 

@@ -37,7 +37,7 @@ class Tool:
 
     @property
     def reads_published(self) -> bool:
-        """Whether the command needs the published results, which only a checkout has."""
+        """Return whether the command needs the published results, which only a checkout has."""
         return PUBLISHED in self.words
 
     @property

@@ -39,7 +39,7 @@ class Platform:
 
     @property
     def has_devices(self) -> bool:
-        """Whether its devices are limited hardware of the machine."""
+        """Return whether its devices are limited hardware of the machine."""
         return self.name in (CUDA, TPU)
 
 

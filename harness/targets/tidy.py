@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from harness.targets.target import Target
 
 
-class Tidy:
+class PathShortener:
     """Replaces the folders of one target and of this user by short names, in any JSON value."""
 
     def __init__(self, target: Target, home: Path | None = None) -> None:

@@ -71,24 +71,28 @@ class Process:
 
     @property
     def name(self) -> str:
-        """As in "process 1", or "process 1 on b" of a job on several hosts."""
+        """The process's name, such as "process 1", or "process 1 on b" in a job on several
+        hosts.
+        """
         return f"process {self.number}{f' on {self.host}' if self.host else ''}"
 
     @property
     def failed(self) -> bool:
-        """Whether it raised, ended with another status than 0, or by a signal of its own."""
+        """Return whether it raised, ended with another status than 0, or by a signal of its own."""
         return bool(self.code) or bool(self.script) or bool(self.lost)
 
     @property
     def follows(self) -> bool:
-        """Whether it ended as processes do that lost a peer."""
+        """Return whether it ended as processes do that lost a peer."""
         if self.raised is not None:
             return _MESSAGES_OF_A_PEER.search(self.raised.message) is not None
         return self.code in _CODES_OF_A_PEER and self.script is None
 
     @property
     def end(self) -> str:
-        """As in "raised ValueError: ...", "killed by SIGSEGV" or "exit status 0"."""
+        """How it ended, such as "raised ValueError: ...", "killed by SIGSEGV" or "exit status
+        0".
+        """
         if self.lost:
             return f"host {self.host} was lost: {self.lost}"
         if self.raised is not None:

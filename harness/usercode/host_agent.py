@@ -23,7 +23,7 @@ from typing import Any
 from conformance.commandline.ending import PROGRAM, reason, without_traceback
 from conformance.spec.topology import Topology
 from conformance.worker import agent, machine
-from conformance.worker.channel import KEY_VARIABLE, Channel, Rubbish
+from conformance.worker.channel import KEY_VARIABLE, Channel, ProtocolError
 from conformance.worker.ports import ReservedPort
 from harness.targets.platforms import named
 from harness.usercode.joining import process_variables
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{PROGRAM}: {error}", file=sys.stderr, flush=True)
         return agent.EXIT_REFUSED
     # The connection's end is how a launch that was killed ends its hosts.
-    with contextlib.suppress(EOFError, OSError, Rubbish):
+    with contextlib.suppress(EOFError, OSError, ProtocolError):
         _serve(channel, chosen.place, rank)
     return 0
 

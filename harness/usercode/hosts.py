@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.spec.topology import Topology
-from conformance.worker.channel import Channel, Rubbish
+from conformance.worker.channel import Channel, ProtocolError
 from conformance.worker.deadlines import KILL_S, STACK_S
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import TargetDown
@@ -221,12 +221,12 @@ class HostProcesses:
 
     @property
     def failed(self) -> bool:
-        """Whether any process has failed, or a host was lost."""
+        """Return whether any process has failed, or a host was lost."""
         return any(one.lost or any(s["failed"] for s in one.states) for one in self._hosts)
 
     @property
     def over(self) -> bool:
-        """Whether all have ended."""
+        """Return whether all have ended."""
         return all(one.ended or all(s["over"] for s in one.states) for one in self._hosts)
 
     def ask_stacks(self) -> None:
@@ -270,7 +270,7 @@ class HostProcesses:
             host.ended = True
             if "end" not in host.done:
                 host.lost = "its connection ended"
-        except (Rubbish, LookupError, TypeError, ValueError) as error:
+        except (ProtocolError, LookupError, TypeError, ValueError) as error:
             host.ended, host.lost = True, f"it sent an invalid message: {error}"
 
     def _take(self, host: _Host, message: Mapping[str, Any]) -> None:

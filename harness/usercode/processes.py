@@ -72,7 +72,7 @@ class Running:
 
     @property
     def failed(self) -> bool:
-        """Whether its script or the process itself has failed."""
+        """Return whether its script or the process itself has failed."""
         return bool(self.note.get("exit")) or bool(self.ended_at and self.popen.returncode)
 
     def take_note(self, data: bytes) -> None:
@@ -138,17 +138,17 @@ class Processes:
 
     @property
     def changes(self) -> Sequence[object]:
-        """What differs as soon as one has failed, ended or written its stack."""
+        """Return what differs as soon as one has failed, ended or written its stack."""
         return [(one.failed, one.ended_at, one.stack) for one in self.running]
 
     @property
     def failed(self) -> bool:
-        """Whether any has failed."""
+        """Return whether a process of the job has failed."""
         return any(one.failed for one in self.running)
 
     @property
     def over(self) -> bool:
-        """Whether all have ended."""
+        """Return whether all have ended."""
         return not self._alive
 
     def ask_stacks(self) -> None:

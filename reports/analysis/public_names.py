@@ -88,17 +88,17 @@ class Name:
 
     @property
     def explains(self) -> bool:
-        """Whether its error is JAX's own, and not Python's."""
+        """Return whether its error is JAX's own, and not Python's."""
         return _explains(self.error, self.name)
 
     @property
     def is_of_subject(self) -> bool:
-        """Whether it is of pmap, shard_map, sharding or several processes."""
+        """Return whether it is of pmap, shard_map, sharding or several processes."""
         return bool(_SUBJECT.search(self.text)) and not self.is_of_kernels
 
     @property
     def is_of_kernels(self) -> bool:
-        """Whether it is of the languages for kernels, which few programs import."""
+        """Return whether it is of the languages for kernels, which few programs import."""
         return bool(_KERNELS.match(self.text))
 
 
@@ -113,7 +113,7 @@ class Names:
 
     @property
     def gone(self) -> tuple[Name, ...]:
-        """Those that the newest release has no longer."""
+        """Return those that the newest release has no longer."""
         return tuple(one for one in self.names if one.gone)
 
     def before(self, release: str) -> str:
@@ -122,7 +122,7 @@ class Names:
         return self.releases[at - 1] if at else ""
 
     def gone_between(self, old: str, new: str) -> tuple[Name, ...]:
-        """Those that `old` has and `new` has not; what is not a version comes after all."""
+        """Return those that `old` has and `new` has not; what is not a version comes after all."""
         before, after = _numbers(old), _numbers(new)
         return tuple(
             one
@@ -133,12 +133,14 @@ class Names:
 
 
 def _numbers(version: str) -> tuple[object, ...]:
-    """What orders versions, without their text: 0.10 is 0.10.0."""
+    """Return what orders versions, without their text: 0.10 is 0.10.0."""
     return version_order(version)[:-1]
 
 
 def history(releases: Sequence[Release]) -> Names:
-    """What became of each name, from what each release does with it, the oldest release first."""
+    """Return what became of each name, from what each release does with it, the oldest release
+    first.
+    """
     versions = tuple(one.jax for one in releases)
     same = [{name: some for some in one.same for name in some} for one in releases]
     newest = releases[-1].looked
@@ -187,7 +189,7 @@ def _life(looked: Sequence[tuple[str, str, str]]) -> tuple[int, int, int | None]
 
 
 def _explains(error: str, name: str) -> bool:
-    """Whether an error is JAX's own, and not Python's."""
+    """Return whether an error is JAX's own, and not Python's."""
     attribute = name.rpartition(".")[2]
     usual = (f"has no attribute '{attribute}'", f"No module named '{name}'", f"option: {name}")
     return bool(error) and not error.endswith(usual)

@@ -28,12 +28,12 @@ _DIGEST_BYTES = 16
 
 
 def of_observations(part: bytes) -> bytes:
-    """What is equal of two cells whose processes saw the same."""
+    """Return what is equal of two cells whose processes saw the same."""
     return _digest(_VARIES.sub(b"", part))
 
 
 def of_findings(part: bytes) -> bytes:
-    """What is equal of two cells of which the same is wrong."""
+    """Return what is equal of two cells of which the same is wrong."""
     return _digest(part) if any(one in part for one in _FAILS) else ALL_HOLD
 
 
@@ -100,7 +100,7 @@ class Once:
 
 
 def likeness(cell: Cell) -> Hashable:
-    """What cells share that were recorded alike; None of one that is looked at by itself."""
+    """Return the fingerprint that equally recorded cells share; None for a cell without one."""
     observations, findings = cell.observations, cell.findings
     if cell.fault or not (isinstance(observations, Lazily) and isinstance(findings, Lazily)):
         return None

@@ -17,7 +17,9 @@ from reports.store.lazily import Lazily, Scratch, Store
 def records(
     path: Path, scratch: Scratch, note: Callable[[str], None]
 ) -> Iterator[tuple[int, AnyRecord]]:
-    """Every line's record with its number; `note` is called with what the reader must know."""
+    """Yield each line's record with its line number; `note` is called with messages for the
+    user.
+    """
     store = Store(path, scratch)
 
     def keep(line: Line, part: bytes, decode: Decode[Any]) -> Sequence[Any]:

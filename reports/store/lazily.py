@@ -29,7 +29,7 @@ COPIED = 1 << 26  # bytes of a file, of which parts are copied; a larger one is 
 
 
 class Store:
-    """Where the parts of the lines of one file lie; forked processes may read it too.
+    """The positions of the parts of the lines of one file; forked processes may read it too.
 
     A large file that was written to the disk as it is read is its own store. Parts of others are
     kept in a file without a name, which all of them share.
@@ -44,7 +44,7 @@ class Store:
         self._recent: OrderedDict[int, tuple[Any, ...]] = OrderedDict()
 
     def keep(self, part: bytes, line: Line) -> int:
-        """The place of a part of a line."""
+        """Store a part of a line, and return its position."""
         at = -1 if self._original is None else line.text.find(part)
         return line.offset + at if at >= 0 else ~self._scratch.keep(part)
 
@@ -93,7 +93,7 @@ class Scratch:
         self._written = True
 
     def keep(self, part: bytes) -> int:
-        """Where a part now lies."""
+        """Store a part, and return its position."""
         place = self._length
         with _named():
             self._file.write(part)
@@ -156,7 +156,7 @@ class Lazily(Part[T]):
 
     @property
     def alike(self) -> bytes:
-        """What `likeness` makes of the list's text, once a reader asks."""
+        """Return what `likeness` makes of the list's text, once a reader asks."""
         if self._alike is None:
             self._alike = self._likeness(self.text)
         return self._alike

@@ -47,7 +47,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What all files together say of a cell; `runs` is the one record that speaks for it."""
+    """The merged outcome of a cell over all files; `runs` has the record that counts."""
 
     verdict: Verdict
     reason: str
@@ -66,7 +66,9 @@ def newest(runs: tuple[Run, ...]) -> Outcome:
 
 
 def repeated(runs: Mapping[CellKey, Sequence[Run]]) -> str:
-    """What a reader must know of cells that were recorded more than once; empty where none was."""
+    """Return what a reader must know of cells that were recorded more than once; empty where none
+    was.
+    """
     several = {
         key: [one.cell.verdict for one in some if one.cell.verdict is not Verdict.NOT_RUN]
         for key, some in runs.items()

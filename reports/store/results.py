@@ -85,7 +85,7 @@ class Results:
 
     @cached_property
     def _without(self) -> dict[TargetKey, Outcome]:
-        """What is said of a cell that no file has, where its target was not to be had."""
+        """Return what is said of a cell that no file has, where its target was not to be had."""
         core = {t.key: _LEFT_OUT for t in self.targets if t.core is not None}
         return core | {
             t.key: Outcome(Verdict.NOT_RUN, f"target unavailable: {t.unavailable}")
@@ -94,7 +94,7 @@ class Results:
         }
 
     def cells(self) -> Iterator[tuple[CellKey, Outcome]]:
-        """Every cell that there should be, recorded or not.
+        """Yield each expected cell, recorded or not.
 
         Of a target of which the core tier was run, only the cells of that tier should be.
         """
@@ -128,7 +128,7 @@ class Results:
 
     @cached_property
     def verdicts(self) -> frozenset[tuple[str, TargetKey, Verdict]]:
-        """Which verdicts cells have under each implementation in each target."""
+        """Return which verdicts cells have under each implementation in each target."""
         return frozenset((k.implementation, k.target, o.verdict) for k, o in self.outcomes.items())
 
     def clauses_of_claims(self) -> dict[str, list[str]]:
@@ -139,7 +139,9 @@ class Results:
         return found
 
     def is_instead(self, id: str) -> bool:
-        """Whether a clause remedies another of its claim: it shows no more what the claim says."""
+        """Return whether a clause remedies another of its claim: it shows no more what the claim
+        says.
+        """
         clause = self.clauses[id]
         fixed = self.clauses.get(clause.fixes or "")
         return fixed is not None and fixed.claim == clause.claim
@@ -212,7 +214,7 @@ class _Merge:
             self.notes.append(line)
 
     def add(self, record: AnyRecord) -> None:
-        """Take one line's record; NoValue says what is wrong with it."""
+        """Add the record of one line; NoValue names what is invalid."""
         match record:
             case Target() as target:
                 self._add_target(target)
@@ -287,7 +289,7 @@ class _Merge:
         self.runs[key] = (*before, run) if (before := self.runs.get(key)) else (run,)
 
     def results(self) -> Results:
-        """The merged whole."""
+        """Return the merged results."""
         same = {key: self._identified(key) for key in self.targets}
         targets = sorted(
             (t for key, t in self.targets.items() if same[key] == key),

@@ -36,7 +36,7 @@ def versions_run(results: Results) -> dict[tuple[str, str, str], set[str]]:
 def where_shown(
     keys: Iterable[CellKey], ran: Mapping[tuple[str, str, str], set[str]]
 ) -> Iterator[Shown]:
-    """Where cells stand, by implementation; `ran` is what `versions_run` gives."""
+    """Yield where cells stand, by implementation; `ran` is what `versions_run` gives."""
     by_implementation: dict[str, list[CellKey]] = defaultdict(list)
     for key in keys:
         by_implementation[key.implementation].append(key)

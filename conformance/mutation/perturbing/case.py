@@ -51,7 +51,7 @@ class Case:
 
     @property
     def excused(self) -> bool:
-        """Whether an entry says that the cell deviates."""
+        """Return whether an entry says that the cell deviates."""
         return any(entry.warns is None for entry in self.entries)
 
     @property
@@ -61,7 +61,7 @@ class Case:
 
     @property
     def proven(self) -> bool:
-        """Whether the judge must find out which implementation ran."""
+        """Return whether the judge must find out which implementation ran."""
         return not self.clause.selects and self.implementation in WRAPPERS
 
     def claims(self, step: str) -> frozenset[str]:

@@ -68,7 +68,7 @@ def _by_another_signal(case: Case, fault: Fault) -> Fault | None:
 
 
 def _in_another_step(case: Case, fault: Fault) -> Fault:
-    """Every process one step further. What says nothing of steps is judged as it is."""
+    """Move every process one step further; a fault without steps stays as it is."""
     there = [
         replace(one, finished=(*one.finished, one.in_step), in_step=ANOTHER_STEP)
         if one.in_step
@@ -79,7 +79,7 @@ def _in_another_step(case: Case, fault: Fault) -> Fault:
 
 
 def _in_another_process(case: Case, fault: Fault) -> Fault | None:
-    """In those that were not named; where all were, in one of them alone."""
+    """Name the other processes; if all were named, only one of them."""
     if case.topology.processes == 1:
         return None
     failed = _failed(fault)

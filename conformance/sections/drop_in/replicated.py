@@ -105,7 +105,7 @@ class Value:
 
     @property
     def left_out(self) -> str:
-        """Why it is not tried with several processes."""
+        """Return why it is not tried with several processes."""
         return OWN_DEVICES if self.topologies == ONE_PROCESS else ""
 
     def as_original(self) -> Expectation:

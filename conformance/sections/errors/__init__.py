@@ -180,7 +180,7 @@ class Where:
 
     @property
     def left_out(self) -> str:
-        """Why there are no several processes."""
+        """Return why there are no several processes."""
         return PART_OF_A_PROCESS if self.topologies == ONE_PROCESS else ""
 
     def put(self, impl: Implementation, array: Any, *, mapped: bool = True) -> Any:

@@ -92,7 +92,7 @@ class Idiom:
 
     @property
     def left_out(self) -> str:
-        """Why it is not run in several processes."""
+        """Return why it is not run in several processes."""
         return IN_ONE_PROCESS if self.topologies == ONE_PROCESS else ""
 
 

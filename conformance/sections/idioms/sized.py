@@ -74,7 +74,7 @@ class Sized:
 
     @property
     def left_out(self) -> str:
-        """Why it is not run in several processes."""
+        """Return why it is not run in several processes."""
         return IN_ONE_PROCESS if self.topologies == ONE_PROCESS else ""
 
 

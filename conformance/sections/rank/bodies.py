@@ -130,11 +130,11 @@ class Expression:
         return ONE_AND_FOUR if self.on_four and shape is LINE else ONE_PROCESS
 
     def left_out(self, shape: Shape) -> str:
-        """Why it runs nowhere else."""
+        """Return why it runs nowhere else."""
         return "" if self.topologies(shape) == ONE_AND_FOUR else ONE_BLOCK
 
     def cause(self, shape: Shape) -> str:
-        """Why it changes in shard_map, where it does."""
+        """Return why it changes in shard_map, where it does."""
         return cause_of(self.by_numpy, mixed(*shape.sizes), self.refused.get(shape.key))
 
     def outcomes(self, shape: Shape) -> Columns:

@@ -47,7 +47,7 @@ def foreign(x: Any) -> Any:
 
 
 def varies(x: Any) -> bool:
-    """Whether a value is typed as one that varies by device."""
+    """Return whether a value is typed as one that varies by device."""
     kind = jax.typeof(x)
     named = kind.manual_axis_type.varying if hasattr(kind, "manual_axis_type") else kind.vma
     return "i" in named

@@ -32,7 +32,7 @@ class Hello:
 
     @property
     def text(self) -> str:
-        """The whole description, as one line."""
+        """Return the description as one line."""
         has = ", ".join(f"{kind} {','.join(ids)}" for kind, ids in self.devices)
         found = f"{self.platform}{f' ({has})' if has else ''}"
         return f"{self} at {self.address}: jax {self.jax}, Python {self.python}, {found}"

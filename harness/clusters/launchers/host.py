@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.worker.channel import Channel, Rubbish
+from conformance.worker.channel import Channel, ProtocolError
 from conformance.worker.deadlines import KILL_S
 from harness.clusters.launchers.answers import fits, is_status
 
@@ -36,7 +36,7 @@ class Host:
 
     @property
     def gone(self) -> bool:
-        """Whether the connection is known to be lost."""
+        """Return whether the connection is known to be lost."""
         return self._channel is None
 
     def tell(self, do: str, **order: Any) -> None:
@@ -97,7 +97,7 @@ class Host:
         except EOFError as error:
             self.close()
             raise HostGone(GONE) from error
-        except Rubbish as error:
+        except ProtocolError as error:
             self.close()
             raise HostGone(f"it sent rubbish: {error}") from error
         except HostGone:

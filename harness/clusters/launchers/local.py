@@ -55,7 +55,7 @@ class LocalLauncher:
 
     @property
     def idle(self) -> bool:
-        """Whether it has no open cluster."""
+        """Return whether it has no open cluster."""
         return self._clusters == 0
 
     def warm_up(self) -> None:

@@ -95,7 +95,7 @@ class Found:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing explains it."""
+        """Return whether nothing explains it."""
         return self.sort is Sort.UNDOCUMENTED and self.entry is None
 
 

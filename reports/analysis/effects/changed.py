@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from conformance.model.records import Cause
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.effect import Effect, Felt
+from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Side
 from reports.analysis.effects.remedies import Remedy
@@ -93,7 +93,7 @@ class Seen(NamedTuple):
 
     clause: str
     topology: str
-    felt: Felt
+    felt: ShownEffect
     verdict: Verdict
     before: Verdict | None  # at the old side; None where the baseline says nothing of it
     alone: bool = False
@@ -131,12 +131,12 @@ class Entry:
 
     @property
     def places(self) -> frozenset[str]:
-        """Whether it shows in one process, in several, or in both."""
+        """Return whether it shows in one process, in several, or in both."""
         return frozenset(map(processes, self.topologies))
 
     @property
     def matters(self) -> frozenset[str]:
-        """Where it shows, and where none of its programs was tested."""
+        """Return where it shows, and where none of its programs was tested."""
         ways = {(one.topology, one.alone) for one in self.seen}
         found = frozenset().union(*(_matters(*way) for way in ways))
         # A program that was run with several processes too, and shows it with one alone, tells.
@@ -150,17 +150,17 @@ class Entry:
 
     @property
     def compared(self) -> bool:
-        """Whether the baseline has an observation of any of the programs."""
+        """Return whether the baseline has an observation of any of the programs."""
         return any(one.before is not None for one in self.seen)
 
     @property
     def ran_before(self) -> bool:
-        """Whether any of the programs did not raise before."""
+        """Return whether any of the programs did not raise before."""
         return any(not one.felt.refused for one in self.seen)
 
     @property
     def second_call(self) -> bool:
-        """Whether for any program the first call succeeds and the second fails."""
+        """Return whether for any program the first call succeeds and the second fails."""
         return any(one.felt.second_call for one in self.seen)
 
 

@@ -6,27 +6,29 @@ from collections.abc import Iterator
 
 from reports.analysis.comparing.fields import REPEATED
 from reports.analysis.effects.digest import Step
-from reports.analysis.effects.effect import Effect, Felt
+from reports.analysis.effects.effect import Effect, ShownEffect
 
 MORE_MEMORY = 1.4  # times as much at the peak: runs of one program differ by up to 1.35 times
 MORE_FUNCTIONS = 10  # times as many as before: a call's own work in Python is felt
 
 
-def costs(old: Step, new: Step) -> Iterator[Felt]:
+def costs(old: Step, new: Step) -> Iterator[ShownEffect]:
     """Yield every cost that both measured and that differs."""
     yield from _moved(old, new)
     # What a first call compiles depends on what was compiled before it in the same process.
     if new.name in REPEATED and old.compiled == 0 and (new.compiled or 0) > 0:
         said = f"compiles {new.compiled} programs again in “{new.name}”"
         kind = "What was compiled before is traced and compiled again"
-        yield Felt(Effect.MOVES_MORE, said, new.name, kind)
+        yield ShownEffect(Effect.MOVES_MORE, said, new.name, kind)
     if old.functions is not None and (new.functions or 0) > MORE_FUNCTIONS * (old.functions + 1):
         said = f"a call runs some {new.functions} Python functions, where it ran {old.functions}"
-        yield Felt(Effect.MOVES_MORE, said, new.name, "Each call runs many Python functions more")
+        yield ShownEffect(
+            Effect.MOVES_MORE, said, new.name, "Each call runs many Python functions more"
+        )
     yield from _memory(old, new)
 
 
-def _moved(old: Step, new: Step) -> Iterator[Felt]:
+def _moved(old: Step, new: Step) -> Iterator[ShownEffect]:
     if old.collectives is None or new.collectives is None:
         return
     before, after = _kinds(old), _kinds(new)
@@ -36,10 +38,10 @@ def _moved(old: Step, new: Step) -> Iterator[Felt]:
     if more > 0 or by_host > 0:
         size = f"moves {size_of(more)} more" if more > 0 else "copies through the host"
         kind = f"More is moved: {after} in place of {before}"
-        yield Felt(Effect.MOVES_MORE, f"{size}: {shape}", new.name, kind)
+        yield ShownEffect(Effect.MOVES_MORE, f"{size}: {shape}", new.name, kind)
     elif more < 0 or by_host < 0:
         size = f"moves {size_of(-more)} less" if more < 0 else "copies no longer through the host"
-        yield Felt(Effect.REPAIRED, f"{size}: {shape}", new.name, f"moves less: {shape}")
+        yield ShownEffect(Effect.REPAIRED, f"{size}: {shape}", new.name, f"moves less: {shape}")
 
 
 def _kinds(step: Step) -> str:
@@ -49,27 +51,29 @@ def _kinds(step: Step) -> str:
     return ", ".join(kinds) or "nothing"
 
 
-def _memory(old: Step, new: Step) -> Iterator[Felt]:
+def _memory(old: Step, new: Step) -> Iterator[ShownEffect]:
     if old.memory is not None and new.memory is not None:
         said = f"{old.memory:.2g} → {new.memory:.2g} times its bytes at the peak"
         if new.memory > MORE_MEMORY * old.memory:
-            yield Felt(Effect.NEEDS_MORE_MEMORY, f"needs {said}", new.name, "a higher peak")
+            yield ShownEffect(Effect.NEEDS_MORE_MEMORY, f"needs {said}", new.name, "a higher peak")
         elif old.memory > MORE_MEMORY * new.memory:
-            yield Felt(Effect.REPAIRED, f"needs less: {said}", new.name, "a lower peak")
+            yield ShownEffect(Effect.REPAIRED, f"needs less: {said}", new.name, "a lower peak")
     if old.reused is not None and new.reused is not None and old.reused != new.reused:
         said = f"{old.reused} → {new.reused} donated buffers taken over"
         if new.reused < old.reused:
             kind = "fewer donated buffers are taken over"
-            yield Felt(Effect.NEEDS_MORE_MEMORY, said, new.name, kind)
+            yield ShownEffect(Effect.NEEDS_MORE_MEMORY, said, new.name, kind)
         else:
-            yield Felt(Effect.REPAIRED, said, new.name, "more donated buffers are taken over")
+            yield ShownEffect(
+                Effect.REPAIRED, said, new.name, "more donated buffers are taken over"
+            )
     if old.gone is not None and new.gone is not None and old.gone != new.gone:
         if sum(new.gone) < sum(old.gone):
             said = "a donated argument is kept, where it was deleted"
-            yield Felt(Effect.NEEDS_MORE_MEMORY, said, new.name, said)
+            yield ShownEffect(Effect.NEEDS_MORE_MEMORY, said, new.name, said)
         else:
             said = "a donated argument is deleted, where it was kept"
-            yield Felt(Effect.REPAIRED, said, new.name, said)
+            yield ShownEffect(Effect.REPAIRED, said, new.name, said)
 
 
 def size_of(count: int) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from reports.analysis.comparing.fields import apart_by_rounding, message_kept
 from reports.analysis.effects.costs import costs
 from reports.analysis.effects.digest import RAISED, RETURNED, Died, Digest, Leaf, Step
-from reports.analysis.effects.effect import SAME, Effect, Felt, not_measured
+from reports.analysis.effects.effect import SAME, Effect, ShownEffect, not_measured
 from reports.store.codes import COLLECTIVE, DONATION, DTYPE, MEMORY, SHAPE, VALUE, WARNING
 
 WITHOUT_THE_FIX = "without the fix"  # the step of a remedy's clause that shows what it remedies
@@ -42,7 +42,7 @@ _SECOND = ("second call", " again")  # how the names of steps end that repeat on
 _COUNTED = {"as often as it was traced after each call": "The function is traced again"}
 
 
-def derive(old: Digest | None, new: Digest) -> Felt:
+def derive(old: Digest | None, new: Digest) -> ShownEffect:
     """Return the most severe effect from `old` to `new`; of `new` alone if there is no `old`."""
     if new.died is not None:
         return _death(old, new.died)
@@ -53,11 +53,11 @@ def derive(old: Digest | None, new: Digest) -> Felt:
     return min(_compared(old, new), key=_gravity, default=SAME)
 
 
-def alone(new: Digest) -> tuple[Felt, ...]:
+def alone(new: Digest) -> tuple[ShownEffect, ...]:
     """Return what is dangerous without a comparison, one of each effect."""
     if new.died is not None:
         return (_death(None, new.died),)
-    found: dict[tuple[Effect, bool], Felt] = {}
+    found: dict[tuple[Effect, bool], ShownEffect] = {}
     for one in _alone(new):
         found.setdefault((one.effect, one.second_call), one)
     return tuple(found.values())
@@ -79,7 +79,7 @@ def job_died(step: Step) -> Effect | None:
     return Effect.CRASHES if step.job.startswith(_SIGNAL) else None
 
 
-def failing(new: Digest) -> Felt | None:
+def failing(new: Digest) -> ShownEffect | None:
     """Return how a remedy's own steps fail; None if they do not."""
     if new.died is not None:
         return _death(None, new.died)
@@ -87,18 +87,20 @@ def failing(new: Digest) -> Felt | None:
         if not step.failed or step.name == WITHOUT_THE_FIX:
             continue
         if step.outcome == RAISED:
-            return Felt(Effect.RAISES, _error(step), step.name, _kind(step))
+            return ShownEffect(Effect.RAISES, _error(step), step.name, _kind(step))
         first = step.failed[0]
         said = f"not as it should be: {_cut(first.saw)}"
-        return Felt(_OF_CODE.get(first.code, Effect.LIES_ELSEWHERE), said, step.name, first.code)
+        return ShownEffect(
+            _OF_CODE.get(first.code, Effect.LIES_ELSEWHERE), said, step.name, first.code
+        )
     return None
 
 
-def _gravity(felt: Felt) -> int:
+def _gravity(felt: ShownEffect) -> int:
     return felt.effect.gravity
 
 
-def _death(old: Digest | None, died: Died) -> Felt:
+def _death(old: Digest | None, died: Died) -> ShownEffect:
     before = old.died if old is not None else None
     effect = Effect.CRASHES if died.kind == CRASHED else Effect.HANGS
     if before is not None and before.kind == died.kind:
@@ -106,17 +108,17 @@ def _death(old: Digest | None, died: Died) -> Felt:
     how = f"the process dies ({', '.join(died.signals)})" if died.signals else "the process dies"
     what = how if effect is Effect.CRASHES else "no answer before the deadline"
     detail = died.detail.split(";")[0]  # after which come stacks
-    return Felt(effect, f"{what}: {detail}", died.in_step, what)
+    return ShownEffect(effect, f"{what}: {detail}", died.in_step, what)
 
 
-def _revived(died: Died, new: Digest) -> Felt:
+def _revived(died: Died, new: Digest) -> ShownEffect:
     raised = next((step for _, step in new.steps() if step.outcome == RAISED), None)
     before = "crashed" if died.kind == CRASHED else "hung"
     after = f"raises {raised.error}" if raised is not None else "comes back"
-    return Felt(Effect.REPAIRED, f"{before} → {after}", died.in_step, f"{before} before")
+    return ShownEffect(Effect.REPAIRED, f"{before} → {after}", died.in_step, f"{before} before")
 
 
-def _alone(new: Digest) -> Iterator[Felt]:
+def _alone(new: Digest) -> Iterator[ShownEffect]:
     for _, steps in new.processes:
         before: Step | None = None
         for step in steps:
@@ -127,13 +129,15 @@ def _alone(new: Digest) -> Iterator[Felt]:
             if step.outcome == RETURNED and (wrong := _wrong(step)) is not None:
                 yield _other_numbers(step, wrong)
             elif (died := job_died(step)) is not None:
-                yield Felt(died, _cut(step.failed[0].saw), step.name, died.value)
+                yield ShownEffect(died, _cut(step.failed[0].saw), step.name, died.value)
             elif _fails_again(before, step) and step.failed:
-                yield Felt(Effect.RAISES, _error(step), step.name, _kind(step), second_call=True)
+                yield ShownEffect(
+                    Effect.RAISES, _error(step), step.name, _kind(step), second_call=True
+                )
             before = step
 
 
-def _compared(old: Digest, new: Digest) -> Iterator[Felt]:
+def _compared(old: Digest, new: Digest) -> Iterator[ShownEffect]:
     there = dict(new.processes)
     for process, steps in old.processes:
         after = {step.name: step for step in there.get(process, ())}
@@ -144,18 +148,18 @@ def _compared(old: Digest, new: Digest) -> Iterator[Felt]:
                 before = after[step.name]
 
 
-def _steps(old: Step, new: Step, before: Step | None) -> Iterator[Felt]:
+def _steps(old: Step, new: Step, before: Step | None) -> Iterator[ShownEffect]:
     match old.outcome, new.outcome:
         case "returned", "raised":
             second = _fails_again(before, new)
-            yield Felt(
+            yield ShownEffect(
                 Effect.RAISES, f"returned → {_error(new)}", new.name, _kind(new), second_call=second
             )
         case "raised", "returned":
             if (wrong := _wrong(new)) is not None:
                 yield replace(_other_numbers(new, wrong, f"raised {old.error} → "), refused=True)
             else:
-                yield Felt(
+                yield ShownEffect(
                     Effect.TAKEN if new.failed else Effect.REPAIRED,
                     f"raised {old.error}: {_cut(old.message)} → returns",
                     new.name,
@@ -163,7 +167,7 @@ def _steps(old: Step, new: Step, before: Step | None) -> Iterator[Felt]:
                 )
         case "raised", "raised":
             if old.error != new.error:
-                yield Felt(
+                yield ShownEffect(
                     Effect.OTHER_ERROR,
                     f"raised {old.error} → {_error(new)}",
                     new.name,
@@ -192,8 +196,8 @@ def _wrong(step: Step) -> str | None:
     return next((one.saw for one in step.failed if one.code in _WRONG or one.mistake), None)
 
 
-def _other_numbers(step: Step, saw: str, before: str = "") -> Felt:
-    return Felt(
+def _other_numbers(step: Step, saw: str, before: str = "") -> ShownEffect:
+    return ShownEffect(
         Effect.WRONG_NUMBERS,
         f"{before}returns: {_cut(saw)}",
         step.name,
@@ -201,7 +205,7 @@ def _other_numbers(step: Step, saw: str, before: str = "") -> Felt:
     )
 
 
-def _values(old: Step, new: Step) -> Iterator[Felt]:
+def _values(old: Step, new: Step) -> Iterator[ShownEffect]:
     if len(old.leaves) != len(new.leaves):
         said = f"returned {len(old.leaves)} values → returns {len(new.leaves)}"
         yield _changed(old, new, said, "another number of values")
@@ -212,19 +216,19 @@ def _values(old: Step, new: Step) -> Iterator[Felt]:
             yield found
 
 
-def _counts(old: Step, new: Step) -> Iterator[Felt]:
+def _counts(old: Step, new: Step) -> Iterator[ShownEffect]:
     before, after = (
         tuple(n for leaf in step.leaves for n in leaf.values or ()) for step in (old, new)
     )
     said = _COUNTED[old.name]
     if before < after:
         told = f"{said}: {_shown(after)} in place of {_shown(before)} times after each call"
-        yield Felt(Effect.MOVES_MORE, told, new.name, said)
+        yield ShownEffect(Effect.MOVES_MORE, told, new.name, said)
     elif before > after:
-        yield Felt(Effect.REPAIRED, f"{said} less often", new.name, f"{said} less often")
+        yield ShownEffect(Effect.REPAIRED, f"{said} less often", new.name, f"{said} less often")
 
 
-def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> Felt | None:
+def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> ShownEffect | None:
     measured = one.type == other.type and one.type not in _ARRAYS
     if one == other or (measured and _wrong(old) is None and _wrong(new) is None):
         return None  # a number of the host's that both may have: a size, a duration, a device's id
@@ -240,16 +244,20 @@ def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> Felt | None:
     elif one.text != other.text and _wrong(new) is not None and _wrong(old) is None:
         return _changed(old, new, f"returned {_cut(one.text)} → {_cut(other.text)}", "another text")
     where = _place(one, other)
-    return None if where is None else Felt(Effect.LIES_ELSEWHERE, where[0], new.name, where[1])
+    return (
+        None if where is None else ShownEffect(Effect.LIES_ELSEWHERE, where[0], new.name, where[1])
+    )
 
 
-def _changed(old: Step, new: Step, said: str, shape: str) -> Felt:
+def _changed(old: Step, new: Step, said: str, shape: str) -> ShownEffect:
     """Return the effect of another result: fixed only if the model says wrong before and
     right now.
     """
     if _wrong(old) is not None and _wrong(new) is None:
-        return Felt(Effect.REPAIRED, f"wrong before: {said}", new.name, f"right now: {shape}")
-    return Felt(Effect.WRONG_NUMBERS, said, new.name, shape)
+        return ShownEffect(
+            Effect.REPAIRED, f"wrong before: {said}", new.name, f"right now: {shape}"
+        )
+    return ShownEffect(Effect.WRONG_NUMBERS, said, new.name, shape)
 
 
 def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
@@ -286,12 +294,12 @@ def _devices(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[str, str]:
     return exact, "on more devices" if len(other) > len(one) else "on fewer devices"
 
 
-def _warnings(old: Step, new: Step) -> Iterator[Felt]:
+def _warnings(old: Step, new: Step) -> Iterator[ShownEffect]:
     known = {(category, message_kept(text)) for category, text in old.warnings}
     for category, text in new.warnings:
         if (category, message_kept(text)) not in known:
             kind = f"{category}: {message_kept(text)}"
-            yield Felt(Effect.WARNS, f"warns: {category}: {_cut(text)}", new.name, kind)
+            yield ShownEffect(Effect.WARNS, f"warns: {category}: {_cut(text)}", new.name, kind)
 
 
 def _error(step: Step) -> str:

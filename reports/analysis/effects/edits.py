@@ -43,7 +43,7 @@ class Edit:
 
     @property
     def places(self) -> frozenset[str]:
-        """Whether it shows in one process, in several, or in both."""
+        """Return whether it shows in one process, in several, or in both."""
         return frozenset().union(*(entry.places for entry in self.averts))
 
     @property
@@ -53,7 +53,7 @@ class Edit:
 
     @property
     def shard_map_instead(self) -> bool:
-        """Whether everything that it averts is averted by using shard_map, too."""
+        """Return whether everything that it averts is averted by using shard_map, too."""
         return bool(self.remedies) and all(entry.as_shard_map for entry in self.averts)
 
     @property

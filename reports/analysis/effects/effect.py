@@ -83,7 +83,7 @@ _MEANINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Felt:
+class ShownEffect:
     """An effect, its description in a line, and the step in which it shows.
 
     `shape` is equal for effects of the same kind: numbers and names are left out. `second_call` is
@@ -98,9 +98,9 @@ class Felt:
     refused: bool = False
 
 
-SAME = Felt(Effect.SAME)
+SAME = ShownEffect(Effect.SAME)
 
 
-def not_measured(why: str) -> Felt:
+def not_measured(why: str) -> ShownEffect:
     """Return that a pair was not measured, and why."""
-    return Felt(Effect.NOT_MEASURED, why, shape=why)
+    return ShownEffect(Effect.NOT_MEASURED, why, shape=why)

@@ -18,7 +18,7 @@ from reports.analysis.comparing import fields
 from reports.analysis.comparing.agreement import Pair, documented, failed_steps
 from reports.analysis.comparing.entries import Entry
 from reports.analysis.comparing.fields import Difference, compare_cells
-from reports.analysis.effects.effect import Effect, Felt
+from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.known import Known
 from reports.store.alike import likeness
 from reports.store.outcomes import CellKey
@@ -76,7 +76,7 @@ class Explained:
         self._known_of: dict[Hashable, Known | None] = {}
         self._entry_of: dict[Hashable, Entry | None] = {}
 
-    def why(self, felt: Felt, old: CellKey, new: CellKey) -> Why:
+    def why(self, felt: ShownEffect, old: CellKey, new: CellKey) -> Why:
         """Return what explains an effect from one cell to another."""
         before, after = self._cell(old), self._cell(new)
         if before is None or after is None:
@@ -97,7 +97,9 @@ class Explained:
             return UNEXPLAINED
         return Why(By.DOCUMENT, claim.slug)
 
-    def _matching_entry(self, felt: Felt, old: CellKey, new: CellKey) -> Known | Entry | None:
+    def _matching_entry(
+        self, felt: ShownEffect, old: CellKey, new: CellKey
+    ) -> Known | Entry | None:
         """Return the entry that describes the effect; None if there is none.
 
         A claim distinguishes implementations, never two versions of one.
@@ -119,7 +121,7 @@ class Explained:
         runs = self._results.outcome(key).runs
         return runs[-1].cell if runs else None
 
-    def _compared(self, felt: Felt, old: CellKey, new: CellKey) -> Entry | None:
+    def _compared(self, felt: ShownEffect, old: CellKey, new: CellKey) -> Entry | None:
         """Return the only entry of the comparison that describes the effect's fields.
 
         A known issue precedes a claim, and a change of every sharding's kind says nothing of

@@ -16,8 +16,8 @@ from reports.store.codes import COLLECTIVE, DTYPE, MEMORY, SHAPE, UNREAD, VALUE
 _WRONG = (VALUE, SHAPE, DTYPE)
 
 
-class Harm(StrEnum):
-    """What happens to a program that relies on a statement."""
+class Severity(StrEnum):
+    """The severity of a wrong statement: what happens to a program that relies on it."""
 
     DIES = "crashes or hangs"
     WRONG_NUMBERS = "silently gives wrong numbers"
@@ -38,43 +38,43 @@ class Harm(StrEnum):
         return _EFFECTS[self].value
 
 
-_GRAVITY = {harm: place for place, harm in enumerate(Harm)}
+_GRAVITY = {harm: place for place, harm in enumerate(Severity)}
 _EFFECTS = {
-    Harm.DIES: Effect.CRASHES,
-    Harm.WRONG_NUMBERS: Effect.WRONG_NUMBERS,
-    Harm.FIX_FAILS: Effect.RAISES,
-    Harm.RAISES: Effect.RAISES,
-    Harm.COSTS: Effect.MOVES_MORE,
-    Harm.REST: Effect.WARNS,
-    Harm.PLATFORM: Effect.WARNS,
+    Severity.DIES: Effect.CRASHES,
+    Severity.WRONG_NUMBERS: Effect.WRONG_NUMBERS,
+    Severity.FIX_FAILS: Effect.RAISES,
+    Severity.RAISES: Effect.RAISES,
+    Severity.COSTS: Effect.MOVES_MORE,
+    Severity.REST: Effect.WARNS,
+    Severity.PLATFORM: Effect.WARNS,
 }
 
 
-def harm(seen: Digest | None, *, fix: bool) -> Harm:
-    """Return the most severe harm of a cell that differs from its document; `fix` marks a remedy's
+def harm(seen: Digest | None, *, fix: bool) -> Severity:
+    """Return the severity of a cell that differs from its document; `fix` marks a remedy's
     cell.
     """
     if seen is None:
-        return Harm.REST
+        return Severity.REST
     if seen.died is not None:
-        return Harm.DIES
+        return Severity.DIES
     steps = [step for _, step in seen.steps() if step.failed and step.name != WITHOUT_THE_FIX]
     found = {_of_step(step) for step in steps}
     if fix and steps:
-        found.add(Harm.FIX_FAILS)
-    return min(found, key=lambda one: one.gravity, default=Harm.REST)
+        found.add(Severity.FIX_FAILS)
+    return min(found, key=lambda one: one.gravity, default=Severity.REST)
 
 
-def _of_step(step: Step) -> Harm:
+def _of_step(step: Step) -> Severity:
     if job_died(step) is not None:
-        return Harm.DIES
+        return Severity.DIES
     codes = {one.code for one in step.failed}
     if step.outcome == RAISED:
         announced = all(one.error_expected for one in step.failed)
-        return Harm.REST if announced else Harm.RAISES
+        return Severity.REST if announced else Severity.RAISES
     if step.outcome == RETURNED and any(map(_other_numbers, step.failed)):
-        return Harm.WRONG_NUMBERS
-    return Harm.COSTS if codes & {COLLECTIVE, MEMORY} else Harm.REST
+        return Severity.WRONG_NUMBERS
+    return Severity.COSTS if codes & {COLLECTIVE, MEMORY} else Severity.REST
 
 
 def _other_numbers(one: Failed) -> bool:

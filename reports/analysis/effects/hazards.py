@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from conformance.model.records import Cause
 from reports.analysis.effects.derive import of_job
-from reports.analysis.effects.effect import Effect, Felt
+from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.pairs import RAN, Effects
 from reports.store.order import implementation_order, topology_order
 from reports.store.outcomes import CellKey, Outcome
@@ -58,7 +58,7 @@ class Hazard:
     clause: str  # the smallest that shows it
     sentence: str
     why: str  # what its deviation entry says of it
-    shown: dict[CellKey, Felt] = field(default_factory=dict)
+    shown: dict[CellKey, ShownEffect] = field(default_factory=dict)
     ran: dict[Place, bool] = field(default_factory=dict)
 
     @property
@@ -81,7 +81,9 @@ class Hazard:
         return found
 
     def turns(self, versions: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-        """Where it begins or ends under each implementation: two versions in a row that ran."""
+        """Yield where it begins or ends under each implementation: two versions in a row that
+        ran.
+        """
         for implementation in self.implementations:
             ran = [jax for jax in versions if Place(implementation, jax) in self.ran]
             for before, after in pairwise(ran):

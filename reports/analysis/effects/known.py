@@ -14,7 +14,7 @@ from typing import Any
 
 from conformance.model.records import JAX
 from reports.analysis.comparing.entries import IMPLEMENTATIONS, EntryError, like, tables_of
-from reports.analysis.effects.effect import Effect, Felt
+from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.store.outcomes import CellKey
 
 FILE = Path(__file__).with_name("known.toml")
@@ -42,7 +42,7 @@ class Known:
     says: str = ""
     where: str = "an entry"  # its file and number
 
-    def matches(self, felt: Felt, new: CellKey) -> bool:
+    def matches(self, felt: ShownEffect, new: CellKey) -> bool:
         """Return whether the entry is about this effect in this cell."""
         return (
             felt.effect.value in self.effect

@@ -18,7 +18,7 @@ from reports.analysis.comparing.changes import CompareError, cause_of, masked
 from reports.analysis.comparing.entries import load_entries
 from reports.analysis.effects.derive import alone, derive
 from reports.analysis.effects.digest import Digest, digest
-from reports.analysis.effects.effect import Effect, Felt, not_measured
+from reports.analysis.effects.effect import Effect, ShownEffect, not_measured
 from reports.analysis.effects.explained import Explained, Why
 from reports.analysis.effects.happened import ended, happened
 from reports.analysis.effects.known import load_known
@@ -57,7 +57,7 @@ class Side:
 
     @property
     def place(self) -> tuple[str, TargetKey]:
-        """What tells it from other sides."""
+        """Return what tells it from other sides."""
         return self.implementation, self.target.key
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Side:
 
 
 def sides(results: Results) -> list[Side]:
-    """Every implementation in every JAX that has it and of which anything was run, in order."""
+    """Return each side that has it and ran: an implementation and a JAX version, in order."""
     by_verdict = results.verdicts
     # What only asks whether legacy pmap is still there runs where it is not.
     gone = {(i, target) for i, target, verdict in by_verdict if verdict is Verdict.REMOVED}
@@ -111,7 +111,7 @@ class Row(NamedTuple):
 
 
 class Cellular(NamedTuple):
-    """A cell as a pair needs it: what is felt of it, None where it was not run, and the outcome.
+    """A cell as a pair needs it: its digest, None where it was not run, and its outcome.
 
     `cause` is what explains it; `alike` is equal for cells of a clause of which the same is told.
     """
@@ -137,17 +137,17 @@ class Effects:
         self._digests: dict[CellKey, Digest | None] = {}
         self.once = Once(digest, ended, *also, shared=digest)
         self._digest, self._ended = self.once.to(digest), self.once.to(ended)
-        self._felt: dict[tuple[int, int], Felt] = {}
-        self._alone: dict[int, tuple[Felt, ...]] = {}
+        self._felt: dict[tuple[int, int], ShownEffect] = {}
+        self._alone: dict[int, tuple[ShownEffect, ...]] = {}
 
     @cached_property
     def remedies(self) -> Remedies:
-        """What is a remedy of what in these results."""
+        """Return what is a remedy of what in these results."""
         return Remedies(self.results)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Every clause of which anything was run, with each of its topologies."""
+        """Return each clause that ran, with each of its topologies."""
         ran = self.results.ran()
         return tuple(
             Row(clause, topology, clause.fact or id, JAX in clause.expected)
@@ -156,7 +156,7 @@ class Effects:
             for topology in self.results.grid[id]
         )
 
-    def between(self, clause: str, topology: str, old: Side, new: Side) -> Felt | None:
+    def between(self, clause: str, topology: str, old: Side, new: Side) -> ShownEffect | None:
         """The effect on a clause's program; None where neither side has anything to say of it."""
         before = cell_of(self.results, clause, topology, old)
         after = cell_of(self.results, clause, topology, new)
@@ -170,8 +170,9 @@ class Effects:
         outcome = self.results.outcome(after)
         return not_measured(f"{outcome.verdict.value}: {outcome.reason}")
 
-    def from_baseline(self, key: CellKey, baseline: Side | None) -> Felt | None:
-        """What code feels that moves from a baseline to a cell; None where nothing is to be said.
+    def from_baseline(self, key: CellKey, baseline: Side | None) -> ShownEffect | None:
+        """Return what code feels that moves from a baseline to a cell; None where nothing is to be
+        said.
 
         Without an observed baseline only what is a hazard by itself is felt.
         """
@@ -185,11 +186,11 @@ class Effects:
         return None if found.effect is Effect.NOT_MEASURED else found
 
     def happened(self, key: CellKey) -> str:
-        """What happened in a cell, in a few words."""
+        """Return what happened in a cell, in a few words."""
         return happened(self.results.outcome(key), self._ended)
 
     def column(self, of: Side) -> tuple[Cellular | None, ...]:
-        """Of each of `rows` the cell of a side; None where it has nothing to do with it."""
+        """Return, per row, the cell of `side`, or None where it does not apply."""
         if of.place not in self._columns:
             self._columns[of.place] = tuple(
                 self._cellular(cell_of(self.results, row.clause.clause, row.topology, of))
@@ -197,8 +198,10 @@ class Effects:
             )
         return self._columns[of.place]
 
-    def in_rows(self, old: Side, new: Side) -> list[Felt | None]:
-        """Of each of `rows` the effect from one side to another; None where the new was not run."""
+    def in_rows(self, old: Side, new: Side) -> list[ShownEffect | None]:
+        """Return, per row, the effect from one side to another; None where the new side was not
+        run.
+        """
         before, after = self._digested(old), self._digested(new)
         # Nearly all are known from another pair of sides.
         found = [*map(self._felt.get, zip(map(id, before), map(id, after), strict=True))]
@@ -213,14 +216,14 @@ class Effects:
             self._digests_of[of.place] = tuple(digests)
         return self._digests_of[of.place]
 
-    def felt(self, old: Digest | None, new: Digest) -> Felt:
-        """The effect from a digest to another of this object's."""
+    def felt(self, old: Digest | None, new: Digest) -> ShownEffect:
+        """Return the effect between two digests of this object."""
         place = id(old), id(new)
         if place not in self._felt:
             self._felt[place] = derive(old, new)
         return self._felt[place]
 
-    def alone(self, key: CellKey) -> tuple[Felt, ...]:
+    def alone(self, key: CellKey) -> tuple[ShownEffect, ...]:
         """The hazards of a cell by itself."""
         found = self.digest_of(key)
         if found is None:
@@ -230,7 +233,7 @@ class Effects:
         return self._alone[id(found)]
 
     def digest_of(self, key: CellKey) -> Digest | None:
-        """What of a cell is felt; None where it was not run."""
+        """Return what of a cell is felt; None where it was not run."""
         if key not in self._digests:
             outcome = self.results.outcomes.get(key)
             if outcome is None or outcome.verdict not in RAN:
@@ -254,8 +257,10 @@ class Effects:
         others = self._causes.get((clause, _begun(outcome)), set())
         return next(iter(others)) if len(others) == 1 else ""
 
-    def why(self, felt: Felt, old: CellKey, new: CellKey) -> Why:
-        """What explains what is felt between two cells, where the new one's entry does not."""
+    def why(self, felt: ShownEffect, old: CellKey, new: CellKey) -> Why:
+        """Return what explains what is felt between two cells, where the new one's entry does
+        not.
+        """
         return self._explained.why(felt, old, new)
 
     @cached_property
@@ -281,12 +286,13 @@ class Effects:
         return Cellular(digest, outcome, cause, self._alike.setdefault(alike, len(self._alike)))
 
     def kept(self, *of: Hashable) -> dict[Hashable, Any]:
-        """What a function keeps of these results between its calls, for what it is asked of."""
+        """Return what a function keeps of these results between its calls, for what it is asked
+        of."""
         return self._kept.setdefault(of, {})
 
 
 def _begun(outcome: Outcome) -> str:
-    """How a reason begins: what it is about, without what is another thing each time."""
+    """Return how a reason begins: what it is about, without what is another thing each time."""
     return masked(outcome.reason)[:_REASON_KEPT]
 
 

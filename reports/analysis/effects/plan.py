@@ -53,7 +53,7 @@ class Change:
 
     @property
     def likely(self) -> bool:
-        """Whether an ordinary program may need it, so that it is shown unfolded."""
+        """Return whether an ordinary program may need it, so that it is shown unfolded."""
         if all(entry.group in _HARMLESS for entry in self.averts):
             return False
         return self.usage in (Usage.ORDINARY, Usage.COMMON)
@@ -72,7 +72,7 @@ class Plan:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """All changes, in the order in which they are shown."""
+        """The changes, in the order in which they are shown."""
         return self.likely + self.rare
 
     @property

@@ -78,7 +78,7 @@ class Remedy:
 
     @property
     def help(self) -> Help:
-        """Whether it helps there at all."""
+        """Return whether the remedy helps in that version."""
         if self.works and not self.refused:
             return Help.WORKS
         return Help.FAILS if self.works or self.fails else Help.UNTRIED

@@ -32,7 +32,7 @@ class Usage(StrEnum):
 
     @property
     def words(self) -> str:
-        """Who meets it, in words."""
+        """Return who meets it, in words."""
         return _WORDS[self]
 
 

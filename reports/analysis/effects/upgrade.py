@@ -20,7 +20,7 @@ from conformance.model.records import Cause, Clause
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.changed import GROUP_OF, ONE, Entry, Group, Seen, Upgrade, processes
 from reports.analysis.effects.derive import OF_ALL_ROWS, failing
-from reports.analysis.effects.effect import SAME, Effect, Felt
+from reports.analysis.effects.effect import SAME, Effect, ShownEffect
 from reports.analysis.effects.explained import UNEXPLAINED, By, Why
 from reports.analysis.effects.pairs import NEW, SHARD_MAP, Cellular, Effects, Row, Side, cell_of
 from reports.analysis.effects.remedies import FAILED, Help, Remedy
@@ -137,7 +137,7 @@ class _Made:
             ),
         )
 
-    def _parted(self, felt: Sequence[Felt | None]) -> tuple[list[int], list[int]]:
+    def _parted(self, felt: Sequence[ShownEffect | None]) -> tuple[list[int], list[int]]:
         """Return the numbers of the rows that are the same, nine of ten, and of the others."""
         same_target = self.old.target.key == self.new.target.key
         same, others = list[int](), list[int]()
@@ -148,7 +148,7 @@ class _Made:
         return same, others
 
     def _changed(
-        self, number: int, before: Cellular | None, other: Cellular, felt: Felt
+        self, number: int, before: Cellular | None, other: Cellular, felt: ShownEffect
     ) -> _Changed | None:
         """Return the change of a row with this effect; None if nothing changed."""
         # Seldom is more asked of the old cell than its verdict and what explains it.
@@ -162,7 +162,7 @@ class _Made:
         return found
 
     def _change_of(
-        self, row: Row, before: Cellular | None, other: Cellular, felt: Felt
+        self, row: Row, before: Cellular | None, other: Cellular, felt: ShownEffect
     ) -> tuple[_Changed | None, bool]:
         """Return the change of a row, and whether the cells were compared to explain it."""
         group = GROUP_OF.get(felt.effect)
@@ -239,7 +239,7 @@ class _Made:
         old_lacks = one is None or one.digest is None
         self.missing[was if old_lacks else now, old_lacks] += 1
 
-    def _fix_fails(self, clause: Clause, felt: Felt, other: Cellular) -> bool:
+    def _fix_fails(self, clause: Clause, felt: ShownEffect, other: Cellular) -> bool:
         fix = clause.fixes is not None
         return fix and other.outcome.verdict in FAILED and felt.effect not in _GRAVER
 

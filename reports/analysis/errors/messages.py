@@ -40,7 +40,7 @@ class Sort(StrEnum):
     SIGNAL = "signal"
 
 
-class Said(NamedTuple):
+class RecordedMessage(NamedTuple):
     """A message as one process recorded it; `phase` is what JAX was doing."""
 
     sort: Sort
@@ -95,7 +95,7 @@ class _Gathered:
     example: str = ""
     keys: dict[CellKey, str] = field(default_factory=dict)  # and the cause of each
 
-    def add(self, key: CellKey, cause: str, said: Said, words: str) -> None:
+    def add(self, key: CellKey, cause: str, said: RecordedMessage, words: str) -> None:
         self.types[said.type] += 1
         if said.phase and said.phase != "unknown":
             self.phases[said.phase] += 1
@@ -109,12 +109,12 @@ class _Gathered:
 
 
 def messages(
-    results: Results, said_in: Callable[[Cell], tuple[Said, ...]] | None = None
+    results: Results, said_in: Callable[[Cell], tuple[RecordedMessage, ...]] | None = None
 ) -> tuple[Message, ...]:
     """Return every message of the results, by sort and type, the most frequent first."""
     gathered: dict[str, _Gathered] = {}
-    known: dict[Said, tuple[str, str]] = {}
-    said_in = said_in or Once(said_by).to(said_by)
+    known: dict[RecordedMessage, tuple[str, str]] = {}
+    said_in = said_in or Once(recorded_messages).to(recorded_messages)
     for key, outcome in results.outcomes.items():
         for said in said_in(outcome.runs[-1].cell) if outcome.runs else ():
             if said not in known:
@@ -130,22 +130,22 @@ def messages(
     return tuple(_with_related(_ordered(found)))
 
 
-def _page_of(said: Said, words: str) -> str:
+def _page_of(said: RecordedMessage, words: str) -> str:
     if said.sort is Sort.SIGNAL:
         return address("killed by", said.type)
     return address(said.type, words)
 
 
-def said_by(cell: Cell) -> tuple[Said, ...]:
+def recorded_messages(cell: Cell) -> tuple[RecordedMessage, ...]:
     """Return what each process raised, warned of and died of, each once."""
     steps = (step for one in cell.observations for step in _list(one.get("steps")))
     said = [one for step in steps if isinstance(step, dict) for one in _of_step(step)]
     died = cell.fault.processes if cell.fault else ()
-    said += [Said(Sort.SIGNAL, one.signal, one.log or "") for one in died if one.signal]
+    said += [RecordedMessage(Sort.SIGNAL, one.signal, one.log or "") for one in died if one.signal]
     return tuple(dict.fromkeys(said))
 
 
-def _of_step(step: Mapping[str, Any]) -> Iterator[Said]:
+def _of_step(step: Mapping[str, Any]) -> Iterator[RecordedMessage]:
     exception = step.get("exception")
     if isinstance(exception, dict):
         name, text = str(exception.get("type", "")), str(exception.get("message") or "")
@@ -154,10 +154,10 @@ def _of_step(step: Mapping[str, Any]) -> Iterator[Said]:
             name, text = (match["type"], text[match.end() :]) if match else ("", text)
             text = text.partition(" / ")[0]
         if name:
-            yield Said(Sort.ERROR, name, text, str(exception.get("phase") or ""))
+            yield RecordedMessage(Sort.ERROR, name, text, str(exception.get("phase") or ""))
     for warning in _list(step.get("warnings")):
         if isinstance(warning, dict):
-            yield Said(
+            yield RecordedMessage(
                 Sort.WARNING, str(warning.get("category", "")), str(warning.get("message") or "")
             )
 

@@ -38,7 +38,7 @@ class Compared:
 
     @property
     def differs(self) -> bool:
-        """Whether anything differs that matters."""
+        """Return whether anything differs that matters."""
         return any(one.matters for one in self.found)
 
     def record(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from conformance.model.verdicts import Verdict
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import rewrites
-from reports.analysis.errors.messages import said_by
+from reports.analysis.errors.messages import recorded_messages
 from reports.render.site import (
     causes,
     cost,
@@ -206,7 +206,7 @@ def _renderer(results: Results, repository: str) -> Renderer:
 
 def asked(results: Results) -> Effects:
     """Return the effects of the results, and everything that pages read from their cells."""
-    effects = Effects(results, said_by, notes)
+    effects = Effects(results, recorded_messages, notes)
     cells = (run.cell for one in results.outcomes.values() for run in one.runs[-1:])
     effects.once.ask(cells, in_parallel)
     return effects

@@ -79,7 +79,7 @@ class ClauseLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Kin:
+class RelatedIssue:
     """Another known issue of the same defect, and its edit."""
 
     link: Link
@@ -104,7 +104,7 @@ class CauseView:
     versions: tuple[str, ...]
     newest: str
     edit: str = ""
-    kin: tuple[Kin, ...] = ()
+    kin: tuple[RelatedIssue, ...] = ()
     slower: tuple[str, ...] = ()
     as_shard_map: str = ""
     rows: tuple[known_issues.PlaceRow, ...] = ()
@@ -115,7 +115,7 @@ class CauseView:
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """Its own remedies that these results do not contain."""
+        """The known issue's remedies that these results do not contain."""
         there = {one.clause for _, some in self.helps for one in some}
         return tuple(one for one in self.cause.remedies if one not in there)
 
@@ -137,12 +137,12 @@ class CauseView:
 
     @property
     def most_remedies(self) -> int:
-        """How many remedies of one kind are shown unfolded."""
+        """Return how many remedies of one kind are shown unfolded."""
         return _MOST_REMEDIES
 
     @property
     def places_line(self) -> str:
-        """Where it shows, in a line."""
+        """Return where it shows, in a line."""
         return "; ".join(
             f"{implementation_words(row.implementation)} {row.versions}" for row in self.places
         )
@@ -226,7 +226,7 @@ def _view(
         newest=versions(results)[newest],
         edit=effects.remedies.edit(cause, at, target),
         kin=tuple(
-            Kin(cause_link(results, one.cause), effects.remedies.edit(one, at, target))
+            RelatedIssue(cause_link(results, one.cause), effects.remedies.edit(one, at, target))
             for one in results.causes.values()
             if one.cause == cause.part_of or (one.part_of == cause.cause and not cause.part_of)
         ),

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 
 from conformance.model.records import Cause, Claim, Clause, Deviation, Strength
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.effect import Felt
+from reports.analysis.effects.effect import ShownEffect
 from reports.analysis.effects.happened import ABSENT
 from reports.analysis.effects.pairs import NEW, Effects, Side
 from reports.render.site.columns import Column, columns
@@ -22,7 +22,7 @@ from reports.render.site.evidence import (
     Views,
     evidence,
     findings,
-    timing_said,
+    timing_text,
 )
 from reports.render.site.marks import Mark, mark_of
 from reports.render.site.names import (
@@ -81,7 +81,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class OutcomeView:
     """One outcome of an implementation and where it occurred: expectation and observation."""
 
     anchor: str
@@ -91,7 +91,7 @@ class Told:
     expected: str
     reason: str
     failed: tuple[FindingView, ...]
-    felt: Felt | None
+    felt: ShownEffect | None
     deviation: Deviation | None
     cause: Link | None
     evidence: tuple[Evidence, ...]
@@ -104,7 +104,7 @@ class Implementation:
     """The outcomes under an implementation, newest first."""
 
     name: str
-    told: tuple[Told, ...]
+    told: tuple[OutcomeView, ...]
 
 
 Span = tuple[Mark, str, str, str]  # mark, words, versions, anchor of the outcome
@@ -140,7 +140,7 @@ class ClausePage:
 
     @property
     def silent(self) -> bool:
-        """Whether no document mentions it, so that legacy pmap is the reference."""
+        """Return whether no document mentions it, so that legacy pmap is the reference."""
         return self.claim is not None and self.claim.silent
 
     @property
@@ -206,7 +206,7 @@ class ClausePage:
 
     @property
     def overview(self) -> bool:
-        """Whether there are more outcomes than can be seen at once without a table of them."""
+        """Return whether there are too many outcomes to see without a table."""
         return sum(len(one.told) for one in self.implementations) > _SEEN_AT_ONCE
 
     def anchors(self, implementation: str) -> list[str]:
@@ -229,7 +229,7 @@ class ClausePage:
         return tuple(Glance(name, tuple(on), spans) for (name, spans), on in found.items())
 
     def _spans(self, row: list[Seen]) -> Iterator[Span]:
-        """What happened on a topology, each outcome once with its versions, newest first."""
+        """Yield what happened on a topology, each outcome once with its versions, newest first."""
         spans: dict[tuple[Mark, str], list[Seen]] = {}
         for seen in row:
             spans.setdefault((seen.mark, seen.words), []).append(seen)
@@ -263,7 +263,7 @@ class ClausePage:
                     (
                         seen.number,
                         where,
-                        tuple(f"{one.timing}, {timing_said(one)}" for one in lines),
+                        tuple(f"{one.timing}, {timing_text(one)}" for one in lines),
                     )
                 )
         found.sort(key=lambda one: -one[0])
@@ -308,7 +308,7 @@ class ClausePage:
     def _outcomes(self) -> dict[str, dict[tuple[object, ...], int]]:
         return {}
 
-    def _groups_shown(self, implementation: str, budget: _Budget) -> Iterator[Told]:
+    def _groups_shown(self, implementation: str, budget: _Budget) -> Iterator[OutcomeView]:
         groups: dict[tuple[object, ...], list[Seen]] = {}
         for seen in self._seen:
             if seen.key.implementation == implementation:
@@ -317,7 +317,7 @@ class ClausePage:
             first = some[0]
             runs = first.outcome.runs
             shown = tuple(budget.spend(self._evidence(some)))
-            yield Told(
+            yield OutcomeView(
                 anchor=self._outcome_anchor(first),
                 mark=first.mark,
                 words=first.words,

@@ -9,7 +9,7 @@ from itertools import groupby
 from conformance.model.records import Timing
 from reports.analysis.effects.pairs import Effects
 from reports.render.measured import duration, times
-from reports.render.site.cost_figures import (
+from reports.render.site.cost_charts import (
     INDEX,
     Group,
     by_devices,

@@ -87,7 +87,7 @@ class ClaimRow:
 
     @property
     def untrue(self) -> bool:
-        """Whether the newest JAX does not, or not always, do what it says."""
+        """Return whether the newest JAX does not, or not always, do what it says."""
         return self.newest in (Mark.WRONG, Mark.PARTLY)
 
 
@@ -123,7 +123,7 @@ class Document:
 
     @property
     def silent(self) -> bool:
-        """Whether this collects behaviour that no document mentions."""
+        """Return whether this collects behaviour that no document mentions."""
         return all(row.claim.silent for row in self.claims)
 
     @cached_property
@@ -136,7 +136,7 @@ class Document:
 
     @property
     def gaps(self) -> int:
-        """How many of its claims have no clause."""
+        """Return how many of its claims have no clause."""
         return sum(not row.clauses for row in self.claims)
 
 

@@ -13,11 +13,11 @@ from itertools import groupby
 
 from conformance.model.records import Target
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.harm import Harm, harm
+from reports.analysis.effects.harm import Severity, harm
 from reports.analysis.effects.pairs import Effects
 from reports.render.site.corrections import COMMAND, PATCH, Correction, corrections, patch
 from reports.render.site.documents import ClaimRow, Document
-from reports.render.site.errata_text import Checked, deviations, main_cause, text
+from reports.render.site.issue_drafts import Checked, deviations, main_cause, text
 from reports.render.site.marks import CHECKED, Mark, mark_of
 from reports.render.site.names import Link, claim_path, safe_name
 from reports.render.site.page import Asset, Page
@@ -43,7 +43,7 @@ class Failing:
 
     row: ClaimRow
     document: Document
-    harm: Harm
+    harm: Severity
     kind: str
     cause: str
     instead: str
@@ -52,7 +52,7 @@ class Failing:
 
     @property
     def never(self) -> bool:
-        """Whether it is true in no test at all."""
+        """Return whether it is true in no test at all."""
         return len(self.wrong) == len(self.cells)
 
     @property
@@ -84,7 +84,7 @@ class Entry:
 
     @property
     def never(self) -> bool:
-        """Whether the statements are true in no test at all."""
+        """Return whether the statements are true in no test at all."""
         return self.failed == self.ran
 
 
@@ -92,7 +92,7 @@ class Entry:
 class Group:
     """The statements with one kind of harm, by document."""
 
-    harm: Harm
+    harm: Severity
     documents: tuple[tuple[str, tuple[Entry, ...]], ...]
 
     @property
@@ -195,7 +195,7 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
         for key, outcome in results.outcomes.items()
         if key.target == target.key and outcome.verdict is Verdict.REMOVED
     )
-    by_harm: dict[Harm, list[Entry]] = {harm: [] for harm in Harm}
+    by_harm: dict[Severity, list[Entry]] = {harm: [] for harm in Severity}
     for document in found:
         alike: dict[tuple[str, ...], list[Failing]] = {}
         for row in () if document.silent else document.claims:
@@ -203,7 +203,7 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
                 one = _failing(effects, document, row, target)
                 alike.setdefault(one.alike, []).append(one)
         for some in sorted(alike.values(), key=_order):
-            where = Harm.PLATFORM if some[0].kind == PLATFORM else some[0].harm
+            where = Severity.PLATFORM if some[0].kind == PLATFORM else some[0].harm
             by_harm[where].append(_entry(results, some, target, removed))
     groups = tuple(
         Group(
@@ -290,7 +290,7 @@ def _entry(
     )
 
 
-def _harm(effects: Effects, key: CellKey) -> Harm:
+def _harm(effects: Effects, key: CellKey) -> Severity:
     return harm(effects.digest_of(key), fix=effects.results.clauses[key.clause].fixes is not None)
 
 

@@ -103,12 +103,12 @@ class ErrorPage:
 
     @property
     def current(self) -> tuple[MeaningView, ...]:
-        """What is behind it in the newest JAX, or ever, if nothing is."""
+        """Return what is behind it in the newest JAX, or ever, if nothing is."""
         return tuple(one for one in self.meanings if not one.until) or self.meanings
 
     @property
     def ended(self) -> tuple[MeaningView, ...]:
-        """What was behind it in earlier versions, if the newest has something else."""
+        """Return what was behind it in earlier versions, if the newest has something else."""
         return tuple(one for one in self.meanings if one not in self.current)
 
 

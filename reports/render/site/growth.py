@@ -11,7 +11,7 @@ from itertools import groupby
 
 from conformance.model.records import Growth
 from reports.render.chart import Chart, Point, Series
-from reports.render.site.cost_figures import Drawn, Group, figure, multiple
+from reports.render.site.cost_charts import Drawn, Group, figure, multiple
 from reports.render.site.names import Link, clause_path, safe_name
 from reports.render.site.text import plain
 from reports.store.order import version_order

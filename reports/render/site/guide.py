@@ -76,17 +76,17 @@ class Document:
 
     @property
     def path(self) -> str:
-        """Its path in the site."""
+        """The page's path in the site."""
         return f"docs/{self.name}.html"
 
     @property
     def title(self) -> str:
-        """Its first heading, without markup."""
+        """The first heading, without markup."""
         return self.headings[0].text if self.headings else self.name
 
     @property
     def headings(self) -> tuple[Heading, ...]:
-        """All its headings, in order."""
+        """The headings, in order."""
         return tuple(
             Heading(int(opens.tag[1:]), _plain(inline), str(opens.attrGet("id")))
             for opens, inline in itertools.pairwise(self.tokens)
@@ -95,7 +95,7 @@ class Document:
 
     @property
     def summary(self) -> str:
-        """Its first paragraph, without markup."""
+        """The first paragraph, without markup."""
         for opens, inline in itertools.pairwise(self.tokens):
             if opens.type == "paragraph_open":
                 return _plain(inline)
@@ -114,7 +114,7 @@ class Document:
 
     @property
     def sections(self) -> Iterator[Section]:
-        """What stands under each of its headings of the first two levels."""
+        """Yield what stands under each of its headings of the first two levels."""
         found: list[tuple[Heading, list[Token]]] = []
         headings = iter(self.headings)
         for token in self.tokens:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reports.analysis.effects.pairs import Effects
-from reports.analysis.errors.messages import messages, said_by
+from reports.analysis.errors.messages import messages, recorded_messages
 from reports.render.site import errors, searching
 from reports.render.site.page import Asset, Page
 
@@ -13,6 +13,6 @@ from reports.render.site.page import Asset, Page
 def pages(effects: Effects) -> Iterator[Page | Asset]:
     """Yield the pages of messages and the search index."""
     results = effects.results
-    found = messages(results, effects.once.to(said_by))
+    found = messages(results, effects.once.to(recorded_messages))
     yield from errors.pages(results, found)
     yield from searching.pages(results, found)

@@ -37,7 +37,7 @@ class Mark(StrEnum):
 
     @property
     def truth(self) -> str:
-        """Whether a statement with this mark is true, in words."""
+        """Return whether a statement with this mark is true, in words."""
         return _TRUTH[self]
 
     @property

@@ -119,7 +119,7 @@ class Section:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """Its pages, in the order of its groups."""
+        """The pages of the matrix, in the order of its groups."""
         some = tuple(_divided(self.groups))
         if len(some) < 2:
             return (Part(self.path, 1, 1, self.groups),)

@@ -103,7 +103,7 @@ def _observed(group: list[Json], of_leaf: Leaves) -> ObservedView:
 
 
 def _called(witness: Any) -> str:
-    """What one call of a map was, as it proves which implementation ran."""
+    """Return what one call of a map was, as it proves which implementation ran."""
     outputs = ", ".join(map(str, _list(_map(witness).get("outputs"))))
     return f"{_map(witness).get('wrapper', _text(witness))} → {outputs or 'no outputs'}"
 

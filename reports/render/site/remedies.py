@@ -35,7 +35,7 @@ class Remedy:
 
     @property
     def help(self) -> Help:
-        """Whether it helps under any implementation."""
+        """Return whether it helps under any implementation."""
         words = {word for _, _, word in self.at} - {_WORDS[Mark.NOT_RUN]}
         if words & {_WORDS[Mark.RIGHT], _WORDS[Mark.PARTLY]}:
             return Help.WORKS

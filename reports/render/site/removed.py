@@ -27,7 +27,7 @@ DATA = "data/names.json"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A name in a table, and where it is told of: its page, or this row."""
+    """A name in a table, and where it is described: on its page, or in this row."""
 
     name: Name
 
@@ -88,12 +88,14 @@ class Removed:
 
     @property
     def count(self) -> int:
-        """How many others there are."""
+        """The number of other names."""
         return sum(count for _, count in self.others)
 
 
 def has_page(name: Name) -> bool:
-    """Whether a name has a page of its own: it is gone, and not of the languages for kernels."""
+    """Return whether a name has a page of its own: it is gone, and not of the languages for
+    kernels.
+    """
     return bool(name.gone) and not name.is_of_kernels
 
 
@@ -108,7 +110,7 @@ def rows(names: Sequence[Name]) -> tuple[Row, ...]:
 
 
 def removed_between(old: str, new: str) -> Removed:
-    """What an upgrade from one JAX to another removes."""
+    """Return what an upgrade from one JAX to another removes."""
     gone = load_names().gone_between(old, new)
     others = (one for one in gone if not one.is_of_subject)
     return Removed(
@@ -118,7 +120,7 @@ def removed_between(old: str, new: str) -> Removed:
 
 
 def errors(name: Name) -> tuple[str, ...]:
-    """What a program that uses a name ends with, the last line of its traceback."""
+    """Return what a program that uses a name ends with, the last line of its traceback."""
     if name.kind != NAME or not name.error.startswith("AttributeError"):
         return (name.error,) if name.error else ()
     return (name.error, f"ImportError: cannot import name '{name.attribute}' from '{name.module}'")

@@ -60,7 +60,7 @@ _SAYS = {Mark.RIGHT: "holds", Mark.PARTLY: "holds in part", Mark.WRONG: "does no
 class Entry(NamedTuple):
     """One search result; `tags` are what people type, `weight` breaks ties.
 
-    `said_by` precedes a title that somebody states, and `holds` follows it: whether it is so.
+    `source` precedes a title that somebody states, and `holds` follows it: whether it is so.
     """
 
     sort: str
@@ -69,13 +69,13 @@ class Entry(NamedTuple):
     tags: str
     text: str
     weight: int
-    said_by: str = ""
+    source: str = ""
     holds: str = ""
 
     @property
     def row(self) -> tuple[str | int, ...]:
         """Return the index entry, without empty values at the end."""
-        return self if self.said_by or self.holds else self[:-2]
+        return self if self.source or self.holds else self[:-2]
 
 
 def _whole(results: Results) -> Iterator[Entry]:

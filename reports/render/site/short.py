@@ -75,7 +75,9 @@ def edits(some: Iterable[CauseView]) -> Iterator[Short]:
 
 
 def memory(tables: Iterable[Table], column: int, row: int, words: str) -> Iterator[Short]:
-    """What each kind of argument needs at the peak, the least first; by the figures of one cell."""
+    """Yield what each kind of argument needs at the peak, the least first; by the figures of one
+    cell.
+    """
     found = _by_argument(tables, column, row)
     if found:
         order = sorted(found, key=lambda what: _least(found[what].values()))

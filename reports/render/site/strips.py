@@ -30,13 +30,13 @@ class Strip:
 
     @property
     def always_right(self) -> bool:
-        """Whether it was right in every version to which it applies."""
+        """Return whether it was right in every version to which it applies."""
         found = {mark for mark, _ in self.runs}
         return Mark.RIGHT in found and found <= {Mark.RIGHT, Mark.NONE}
 
     @property
     def wrongness(self) -> tuple[int, int]:
-        """How much of it is wrong, and how much of it ran: the worst is the greatest."""
+        """Return the share that is wrong, and the share that ran; the worst sorts last."""
         counted = dict.fromkeys(Mark, 0)
         for mark, times in self.runs:
             counted[mark] += times
@@ -70,7 +70,9 @@ def span(versions: Sequence[str]) -> str:
 
 
 def ranges(versions: Sequence[str], holds: Iterable[str]) -> str:
-    """Those of `versions` that `holds` names, neighbours as ranges: "0.7.2, 0.9.0 to 0.9.2"."""
+    """Return those of `versions` that `holds` names, neighbours as ranges: "0.7.2, 0.9.0 to
+    0.9.2".
+    """
     held = set(holds)
     groups = groupby(versions, key=held.__contains__)
     return ", ".join(span(list(some)) for inside, some in groups if inside)
@@ -89,7 +91,7 @@ def jax_versions(results: Results) -> list[str]:
 
 
 def newest_index(results: Results) -> int:
-    """Which target is the newest that ran at all; the last where none did."""
+    """Return which target is the newest that ran at all; the last where none did."""
     ran = {target for _, target, _ in results.verdicts}
     numbers = [i for i, t in enumerate(results.targets) if not t.unavailable and t.key in ran]
     return numbers[-1] if numbers else len(results.targets) - 1
@@ -103,7 +105,7 @@ def newest_version(results: Results) -> str:
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
 def marks_of_clauses(results: Results) -> dict[str, dict[Place, list[Mark]]]:
-    """For every clause, wherever it should have run, a mark per target."""
+    """Return, per clause, one mark per target in which it should have run."""
     number = {target.key: i for i, target in enumerate(results.targets)}
     found = {
         clause: {

@@ -21,10 +21,10 @@ from reports.render.site import hazards as hazard_pages
 from reports.render.site import short
 from reports.render.site.causes import CauseView, causes
 from reports.render.site.columns import columns
-from reports.render.site.cost_figures import by_story, timed
+from reports.render.site.cost_charts import by_story, timed
 from reports.render.site.documents import ClaimRow, Document, documents
 from reports.render.site.entries import group_anchor, side_words
-from reports.render.site.evidence import timing_said
+from reports.render.site.evidence import timing_text
 from reports.render.site.fates import Fate, fates
 from reports.render.site.memory import Memory, Notes, Table, memory, notes
 from reports.render.site.names import (
@@ -62,7 +62,7 @@ class Subject:
         return f"subjects/{safe_name(self.section)}.html"
 
     def has(self, *texts: str) -> bool:
-        """Whether any of the texts is about it."""
+        """Return whether any of the texts is about it."""
         return bool(self.stem) and any(self.stem in text.lower() for text in texts)
 
 
@@ -84,7 +84,7 @@ _KNOWN = {
 
 
 def subjects(results: Results) -> tuple[Subject, ...]:
-    """Every section of which these results have a clause that ran."""
+    """Return the sections with a clause that ran."""
     ran = results.ran()
     there = dict.fromkeys(one.section for id, one in results.clauses.items() if id in ran)
     return tuple(_KNOWN.get(name, Subject(name, (name.replace("_", " "),))) for name in there)
@@ -105,7 +105,7 @@ def _names(subject: Subject, claim: Claim) -> bool:
 
 
 class Sources:
-    """What pages of subjects are put together from: made once, when the first is rendered."""
+    """The data of all pages of subjects, computed when the first page is rendered."""
 
     def __init__(self, effects: Effects) -> None:
         self.effects = effects
@@ -132,7 +132,9 @@ class Sources:
 
     @cached_property
     def upgrades(self) -> tuple[tuple[Pair, Upgrade], ...]:
-        """Those that most readers ask for: from the newest baseline to what the columns show."""
+        """Return those that most readers ask for: from the newest baseline to what the columns
+        show.
+        """
         some = columns(self.effects.results)
         if not some or not some[0].baseline:
             return ()
@@ -166,7 +168,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What was timed, as a reader says it, its figures, and the checks that they illustrate."""
+    """A timed operation in words, its figures, and the tests that they illustrate."""
 
     name: str
     lines: tuple[str, ...]
@@ -175,7 +177,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class SubjectView:
-    """All that is told of a subject, computed when its page is rendered."""
+    """The content of a subject's page, computed when it is rendered."""
 
     subject: Subject
     sources: Sources
@@ -215,12 +217,12 @@ class SubjectView:
 
     @property
     def silences(self) -> bool:
-        """Whether any of its statements is one that no document makes."""
+        """Return whether any of its statements is one that no document makes."""
         return any(document.silent for document, _ in self.documents)
 
     @property
     def left_out(self) -> int:
-        """How many statements there was no room for."""
+        """Return how many statements there was no room for."""
         everywhere = [row for one in self.sources.documents for row in one.claims]
         shown = sum(len(rows) for _, rows in self.documents)
         return sum(map(self._about, everywhere)) - shown
@@ -234,7 +236,9 @@ class SubjectView:
         return tuple(one for one in self.sources.causes if self._is_of(one))
 
     def _is_of(self, view: CauseView) -> bool:
-        """Whether a cause is of the section, is called by its word, or shown by its clauses."""
+        """Return whether a cause is of the section, is called by its word, or shown by its
+        clauses.
+        """
         return self._names(view) or any(one.clause in self.clauses for one in view.clauses)
 
     def _names(self, view: CauseView) -> bool:
@@ -243,7 +247,7 @@ class SubjectView:
 
     @property
     def hazards(self) -> tuple[hazard_pages.HazardView, ...]:
-        """The hazards that the subject's clauses show, the gravest first."""
+        """Return the known issues that the subject's clauses show, most severe first."""
         return tuple(one for danger in self._hazards.dangers for one in danger.hazards)
 
     @property
@@ -306,7 +310,7 @@ class SubjectView:
 
     @cached_property
     def fates(self) -> tuple[Fate, ...]:
-        """What becomes of donated arguments, where the subject's clauses looked at it."""
+        """Return what becomes of donated arguments, where the subject's clauses looked at it."""
         if self._column is None:
             return ()
         return fates(
@@ -320,7 +324,7 @@ class SubjectView:
 
     @property
     def of_newest(self) -> str:
-        """Of what the page tells in short."""
+        """The summary of the page."""
         return f"{implementation_words(NEW)} on JAX {self.newest}"
 
     @property
@@ -334,7 +338,7 @@ class SubjectView:
         return names.index(NEW) if NEW in names else None
 
     def _holds(self, view: CauseView) -> bool:
-        """Whether the newest JAX still has it."""
+        """Return whether the newest JAX still has it."""
         newest = self.results.targets[self._row].key
         return any(key.target == newest for key in shown_by(self.results).get(view.cause.cause, ()))
 
@@ -344,7 +348,9 @@ class SubjectView:
 
     @property
     def times(self) -> tuple[Timed, ...]:
-        """What the time lane measured beside the subject's clauses in the newest JAX, each once."""
+        """Return what the time lane measured beside the subject's clauses in the newest JAX, each
+        once.
+        """
         newest = self.results.targets[newest_index(self.results)].key
         said: dict[str, dict[str, None]] = {}
         checks: dict[str, dict[str, None]] = {}
@@ -352,7 +358,7 @@ class SubjectView:
             if key.clause in self.clauses and key.target == newest:
                 for one in lines:
                     place = implementation_words(key.implementation)
-                    line = f"{place} on {key.topology}, {timing_said(one)}"
+                    line = f"{place} on {key.topology}, {timing_text(one)}"
                     said.setdefault(one.timing, {})[line] = None
                     checks.setdefault(one.timing, {})[key.clause] = None
         titles = {id: one.title for id, one in self.results.clauses.items()}

@@ -35,7 +35,7 @@ class TargetView:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """What is told of it, in the order of the table's heads."""
+        """Return the cells of the table's row, in the order of its heads."""
         one = self.target
         day = released().get(one.jax or "")
         return (
@@ -126,12 +126,12 @@ def _view(results: Results) -> TargetsPage:
 
 
 def run_anchor(run: str) -> str:
-    """Where a run stands on the page."""
+    """Return where a run stands on the page."""
     return safe_name(f"run-{run}")
 
 
 def _runs(results: Results) -> tuple[RunView, ...]:
-    """Every environment, the runs with most of the shown cells first in each JAX."""
+    """Return the environments; in each JAX, the runs with most of the shown cells come first."""
     counted: Counter[tuple[TargetKey, str]] = Counter()
     for key, outcome in results.outcomes.items():
         if outcome.runs and outcome.verdict not in _SILENT:

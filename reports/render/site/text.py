@@ -28,7 +28,7 @@ def code_marked(text: str) -> str:
 
 
 def parted(text: str) -> tuple[str, str]:
-    """What to do, and how: a sentence parted at its first colon, semicolon or bracket.
+    """Return what to do, and how: a sentence parted at its first colon, semicolon or bracket.
 
     What stands between backticks is not parted.
     """
@@ -63,7 +63,8 @@ def shortened(text: str, limit: int) -> str:
 
 @lru_cache(_KEPT)
 def worded(text: str) -> str:
-    """What a judge wrote, for who does not know our classes: of a program of its own what it did.
+    """Return what a judge wrote, for who does not know our classes: of a program of its own what it
+    did.
 
     Records keep the judge's own words, by which deviations and messages are matched.
     """

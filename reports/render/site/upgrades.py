@@ -71,18 +71,18 @@ class UpgradeView:
 
     @cached_property
     def groups(self) -> tuple[GroupView, ...]:
-        """What changes, by effect, without improvements."""
+        """Return what changes, by effect, without improvements."""
         return tuple(one for one in self._groups if one.anchor != group_anchor(Group.REPAIRED))
 
     @cached_property
     def fixed(self) -> GroupView | None:
-        """What improved; None if nothing did."""
+        """Return what improved; None if nothing did."""
         wanted = group_anchor(Group.REPAIRED)
         return next((one for one in self._groups if one.anchor == wanted), None)
 
     @property
     def all_groups(self) -> tuple[GroupView, ...]:
-        """What changes, by effect, improvements last."""
+        """Return what changes, by effect, improvements last."""
         return self.groups if self.fixed is None else (*self.groups, self.fixed)
 
     @cached_property
@@ -130,7 +130,7 @@ class UpgradeView:
 
     @property
     def most_silent(self) -> int:
-        """How many of them are shown unfolded."""
+        """Return how many of them are shown unfolded."""
         return MOST_SILENT
 
     @property
@@ -159,7 +159,7 @@ class UpgradeView:
 
     @property
     def as_shard_map(self) -> bool:
-        """Whether it is a move to shard_map from a pmap."""
+        """Return whether it is a move to shard_map from a pmap."""
         return self.pair.new.implementation == SHARD_MAP != self.pair.old.implementation
 
 

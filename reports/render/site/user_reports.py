@@ -62,7 +62,7 @@ class Report:
 
     @property
     def anchor(self) -> str:
-        """Its row on the page."""
+        """The anchor of the report's row."""
         return "-".join(_parts(self.address)).lower()
 
 
@@ -95,7 +95,7 @@ class ReportRow:
 
     @property
     def newest(self) -> str:
-        """Whether it is still so in the newest version."""
+        """Whether the report still applies to the newest version."""
         return self.cells[-1].says
 
 
@@ -154,7 +154,7 @@ def _row(effects: Effects, report: Report, versions: tuple[str, ...]) -> ReportR
 
 
 def _places(effects: Effects, report: Report) -> tuple[set[Where], set[str]]:
-    """Where the reporter's observation is made, and the versions in which it was looked for.
+    """Return where the reporter's observation is made, and the versions in which it was looked for.
 
     Looked for: every cell was run in which it is made in another version, as far as it applies.
     Where it is made nowhere, any cell that would show it.
@@ -192,7 +192,9 @@ def _cells(results: Results) -> dict[str, list[CellKey]]:
 
 
 def is_seen(effects: Effects, key: CellKey, seen: str) -> bool:
-    """Whether a cell raises, warns, fails its expectation, or holds what is expected of it."""
+    """Return whether a cell raises, warns, fails its expectation, or holds what is expected of
+    it.
+    """
     digest = effects.digest_of(key)
     steps = [step for _, step in digest.steps()] if digest is not None else []
     if seen == "raises":

@@ -62,7 +62,7 @@ class VersionView:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """What changed, for each implementation that both versions have."""
+        """Return what changed, for each implementation that both versions have."""
         found = []
         there = sides(self.effects.results)
         for new in there:
@@ -105,8 +105,8 @@ class VersionView:
         )
 
     @property
-    def dangers_said(self) -> str:
-        """How many hazards there are of each effect."""
+    def dangers_text(self) -> str:
+        """Return how many hazards there are of each effect."""
         counted = Counter(Effect(one.effect).words for one in self.hazards)
         return ", ".join(f"{effect}: {count}" for effect, count in counted.items())
 

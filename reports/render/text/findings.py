@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """All of it: by known issue, without one, new; and the claims without a clause."""
+    """The findings: by known issue, without one, and new; and the claims without a clause."""
 
     jax: tuple[str, ...]
     clauses: int

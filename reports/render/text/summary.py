@@ -129,7 +129,7 @@ def as_text(results: Results) -> str:
     ]
     if len(ran) < len(results.clauses):
         lines.append(f"clauses with a result: {len(ran)} of {len(results.clauses)}")
-    lines.append(claims_said(results))
+    lines.append(claims_text(results))
     lines += [f"note: {note}" for note in results.notes]
     return printable("\n".join(lines))
 
@@ -152,7 +152,7 @@ def _core(results: Results) -> list[str]:
     return [*sorted(said), ""] if said else []
 
 
-def claims_said(results: Results) -> str:
+def claims_text(results: Results) -> str:
     """Return for how many claims these results have cells, and how many have no clause."""
     ran, claims = results.ran(), results.clauses_of_claims()
     told = sum(bool(ran.intersection(claims[slug])) for slug in results.claims)

@@ -28,8 +28,8 @@ REFUSED = "These tests raised before."
 
 
 def as_text(results: Results, found: Upgrade, *, whole: bool = False) -> str:
-    """Return the likely edits, silent differences, and counts of the rest; everything if
-    `whole`.
+    """Return the likely edits, silent differences, and counts of the rest; `whole` lists
+    everything.
     """
     return printable("\n".join(_lines(results, found, whole=whole)))
 

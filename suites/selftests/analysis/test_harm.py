@@ -9,7 +9,7 @@ from parameterized import parameterized
 from recorded_steps import cell, died, finding, raised, returned
 
 from reports.analysis.effects.derive import WITHOUT_THE_FIX
-from reports.analysis.effects.harm import Harm, harm
+from reports.analysis.effects.harm import Severity, harm
 
 REFUSED, WORKS = raised("ValueError", "no"), returned(1.0)
 NUMBERS = "same shape, wrong values: [2.]"
@@ -17,7 +17,7 @@ NUMBERS = "same shape, wrong values: [2.]"
 
 def harm_of(
     step: dict[str, Any], saw: str, code: str, expected: str = "", *, fix: bool = False
-) -> Harm:
+) -> Severity:
     """The harm of a cell of one step, of which one finding does not hold."""
     wrong = finding(step["name"], saw, code)
     return harm(cell(step, findings=[wrong | {"expected": expected or "returns it"}]), fix=fix)
@@ -26,55 +26,55 @@ def harm_of(
 class TestHarm(TestCase):
     @parameterized.expand(
         [
-            (Harm.WRONG_NUMBERS, WORKS, NUMBERS, "value"),
-            (Harm.WRONG_NUMBERS, WORKS, "shape [1] in place of [2]", "shape"),
-            (Harm.WRONG_NUMBERS, WORKS, "it is this process's part of its own data", "note"),
-            (Harm.REST, WORKS, "WRONG: no local values to compare: 'x'", "value"),
-            (Harm.REST, WORKS, "no error, and the right values: [1.]", "error"),
-            (Harm.RAISES, REFUSED, "raised ValueError: no", "error"),
-            (Harm.COSTS, WORKS, "1 all-reduce, 48 B", "collective"),
-            (Harm.COSTS, WORKS, "twice its bytes", "memory"),
-            (Harm.REST, WORKS, "nothing said", "warning"),
+            (Severity.WRONG_NUMBERS, WORKS, NUMBERS, "value"),
+            (Severity.WRONG_NUMBERS, WORKS, "shape [1] in place of [2]", "shape"),
+            (Severity.WRONG_NUMBERS, WORKS, "it is this process's part of its own data", "note"),
+            (Severity.REST, WORKS, "WRONG: no local values to compare: 'x'", "value"),
+            (Severity.REST, WORKS, "no error, and the right values: [1.]", "error"),
+            (Severity.RAISES, REFUSED, "raised ValueError: no", "error"),
+            (Severity.COSTS, WORKS, "1 all-reduce, 48 B", "collective"),
+            (Severity.COSTS, WORKS, "twice its bytes", "memory"),
+            (Severity.REST, WORKS, "nothing said", "warning"),
         ]
     )
     def test_what_happens_decides(
-        self, which: Harm, step: dict[str, Any], saw: str, code: str
+        self, which: Severity, step: dict[str, Any], saw: str, code: str
     ) -> None:
         assert harm_of(step, saw, code) is which
 
     def test_another_error_than_the_announced_one_is_no_surprise(self) -> None:
         saw = "raised ValueError: no"
-        assert harm_of(REFUSED, saw, "error", "raises KeyError") is Harm.REST
-        assert harm_of(REFUSED, saw, "error", "returns it") is Harm.RAISES
+        assert harm_of(REFUSED, saw, "error", "raises KeyError") is Severity.REST
+        assert harm_of(REFUSED, saw, "error", "returns it") is Severity.RAISES
 
     def test_a_fix_that_fails_is_that_unless_it_does_worse(self) -> None:
-        assert harm_of(REFUSED, "raised ValueError: no", "error", fix=True) is Harm.FIX_FAILS
-        assert harm_of(WORKS, "1 all-reduce", "collective", fix=True) is Harm.FIX_FAILS
-        assert harm_of(WORKS, NUMBERS, "value", fix=True) is Harm.WRONG_NUMBERS
+        assert harm_of(REFUSED, "raised ValueError: no", "error", fix=True) is Severity.FIX_FAILS
+        assert harm_of(WORKS, "1 all-reduce", "collective", fix=True) is Severity.FIX_FAILS
+        assert harm_of(WORKS, NUMBERS, "value", fix=True) is Severity.WRONG_NUMBERS
 
     def test_what_a_fix_shows_without_it_is_not_its_harm(self) -> None:
         without = raised("ValueError", "no", WITHOUT_THE_FIX)
-        assert harm_of(without, "raised ValueError: no", "error", fix=True) is Harm.REST
+        assert harm_of(without, "raised ValueError: no", "error", fix=True) is Severity.REST
 
     @parameterized.expand(
         [
-            (Harm.DIES, "process 0", "hangs | made"),
-            (Harm.DIES, "process 1", "SIGABRT | sum 3.0"),
-            (Harm.REST, "process 0", "exit 1 | sum 3.0"),
-            (Harm.REST, "first call", "hangs on to it"),
+            (Severity.DIES, "process 0", "hangs | made"),
+            (Severity.DIES, "process 1", "SIGABRT | sum 3.0"),
+            (Severity.REST, "process 0", "exit 1 | sum 3.0"),
+            (Severity.REST, "first call", "hangs on to it"),
         ]
     )
     def test_a_process_of_a_job_that_hangs_or_is_killed(
-        self, which: Harm, name: str, saw: str
+        self, which: Severity, name: str, saw: str
     ) -> None:
         step = returned(1.0, name=name) | {"extra": {"text": saw}}
         assert harm_of(step, saw, "note", "process 0 ends with status 0") is which
 
     def test_a_death_is_the_gravest_and_what_was_not_seen_the_least(self) -> None:
-        assert harm(died("crashed", "SIGABRT"), fix=True) is Harm.DIES
-        assert harm(died("hung"), fix=False) is Harm.DIES
-        assert harm(None, fix=False) is Harm.REST
+        assert harm(died("crashed", "SIGABRT"), fix=True) is Severity.DIES
+        assert harm(died("hung"), fix=False) is Severity.DIES
+        assert harm(None, fix=False) is Severity.REST
 
     def test_every_harm_has_its_place_and_a_colour(self) -> None:
-        assert [one.gravity for one in Harm] == list(range(len(Harm)))
-        assert all(one.effect for one in Harm)
+        assert [one.gravity for one in Severity] == list(range(len(Severity)))
+        assert all(one.effect for one in Severity)

@@ -10,7 +10,7 @@ from conformance.catalogue.causes import load_causes
 from conformance.catalogue.claims import load_claims
 from conformance.model.records import TargetKey
 from reports.analysis.comparing.entries import EntryError
-from reports.analysis.effects.effect import Effect, Felt
+from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.known import Known, load_known
 from reports.store.outcomes import CellKey
 
@@ -55,7 +55,7 @@ def test_an_entry_is_about_one_effect_of_one_shape_in_its_cells(
     matches: bool,
 ) -> None:
     key = CellKey(clause, TargetKey("jax==0.9.0", "0.9.0", "cpu"), implementation, topology)
-    assert entry(tmp_path).matches(Felt(effect, "", "first call", shape), key) is matches
+    assert entry(tmp_path).matches(ShownEffect(effect, "", "first call", shape), key) is matches
 
 
 @pytest.mark.parametrize(

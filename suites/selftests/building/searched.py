@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reports.analysis.effects.pairs import Effects
-from reports.analysis.errors.messages import Message, messages, said_by
+from reports.analysis.errors.messages import Message, messages, recorded_messages
 from reports.render.site.build import asked
 from reports.render.site.searching import pages
 from reports.store.results import Results
@@ -28,7 +28,7 @@ def searcher(results: Results) -> Callable[[str], dict[str, Any]]:
 
 def messages_of(effects: Effects) -> Sequence[Message]:
     """The error messages that have a page."""
-    return messages(effects.results, effects.once.to(said_by))
+    return messages(effects.results, effects.once.to(recorded_messages))
 
 
 def search_of(results: Results, found: Sequence[Message]) -> Callable[[str], dict[str, Any]]:

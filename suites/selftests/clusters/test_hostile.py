@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from conformance.worker.agent import PLACE
-from conformance.worker.channel import Channel, Rubbish, open_to_controller
+from conformance.worker.channel import Channel, ProtocolError, open_to_controller
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import TargetDown
 from harness.clusters.launchers.gathering import Hello
@@ -289,7 +289,7 @@ def test_whatever_a_peer_sends_is_a_message_or_rubbish(seed: int) -> None:
         other.send_bytes(data)
         try:
             message = mine.receive()
-        except Rubbish:
+        except ProtocolError:
             rubbish += 1
         else:
             messages += 1

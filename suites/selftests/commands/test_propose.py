@@ -26,8 +26,8 @@ from observations import (
 
 from conformance.catalogue import loading
 from conformance.catalogue.loading import Catalogue
+from conformance.commands.proposal_lines import lines, record
 from conformance.commands.propose import Proposal, pattern, propose
-from conformance.commands.proposed import lines, record
 from conformance.judging import deviations
 from conformance.judging.deviations import Deviation
 from conformance.spec.clause import Clause

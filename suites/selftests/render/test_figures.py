@@ -16,7 +16,7 @@ from conformance.model.records import Cell
 from reports.render.chart import HEIGHT, WIDTH, Chart, Point, Series, draw, ticks
 from reports.render.measured import moved, times
 from reports.render.site.cost import cost_page
-from reports.render.site.cost_figures import multiple
+from reports.render.site.cost_charts import multiple
 from reports.store.outcomes import Outcome, Run
 from reports.store.results import load
 

@@ -12,7 +12,7 @@ from sample_results import Record, cause, cell, claim, clause, deviation, target
 from site_pages import loaded, search_rows
 
 from reports.analysis.effects.pairs import Effects
-from reports.analysis.errors.messages import messages, said_by
+from reports.analysis.errors.messages import messages, recorded_messages
 from reports.render.site.build import render
 from reports.render.site.searching import Entry, entries, pages
 
@@ -97,7 +97,7 @@ class Words(unittest.TestCase):
             timing(id),
         )
         cls.site = render(results)
-        met = messages(results, Effects(results, said_by).once.to(said_by))
+        met = messages(results, Effects(results, recorded_messages).once.to(recorded_messages))
         cls.found = tuple(entries(results, met))
 
     found: tuple[Entry, ...]
@@ -118,7 +118,7 @@ class Statements(unittest.TestCase):
     ) -> None:
         [one] = [e for e in entries(stated(*verdicts), ()) if e.sort == "statement"]
         assert one.title == "Donated arguments are kept."
-        assert one.said_by == "“Migrating to the new pmap” says"
+        assert one.source == "“Migrating to the new pmap” says"
         assert one.holds.partition(":")[0] == holds, name
         assert (": holds in part under new pmap" in one.holds) is (name == "in part")
 
@@ -128,7 +128,7 @@ class Statements(unittest.TestCase):
             for e in entries(stated("deviates", claim_kind="silence"), ())
             if e.sort == "statement"
         ]
-        assert one.said_by == "As under legacy pmap"
+        assert one.source == "As under legacy pmap"
         assert one.holds == "unlike legacy on JAX 0.9.0"
 
     def test_a_statement_of_a_later_revision_leads_to_the_page_of_all_revisions(self) -> None:

@@ -11,7 +11,7 @@ from sample_results import HOSTILE, Record, cause, claim, clause, target, unavai
 from sample_results import cell as cell_on
 from site_pages import Tags, results_of
 
-from reports.analysis.effects.harm import Harm
+from reports.analysis.effects.harm import Severity
 from reports.analysis.effects.pairs import Effects
 from reports.render.site.build import render
 from reports.render.site.documents import Document, documents
@@ -307,7 +307,7 @@ class Errata(unittest.TestCase):
         ]
         assert slugs == [["b", "a"], ["c"]]
         assert [e.never for _, some in groups[0].documents for e in some] == [True, False]
-        assert groups[-1].harm is Harm.PLATFORM
+        assert groups[-1].harm is Severity.PLATFORM
 
     def test_what_harms_most_comes_first_with_what_happens_instead(self) -> None:
         wrong = [finding("first call", "same shape, wrong values: [2.]", "value")]
@@ -332,9 +332,9 @@ class Errata(unittest.TestCase):
         )
         groups = errata_page(Effects(results), documents(results)).groups
         assert [(g.harm, g.size) for g in groups] == [
-            (Harm.WRONG_NUMBERS, 1),
-            (Harm.FIX_FAILS, 1),
-            (Harm.RAISES, 1),
+            (Severity.WRONG_NUMBERS, 1),
+            (Severity.FIX_FAILS, 1),
+            (Severity.RAISES, 1),
         ]
         ((_, (entry,)),) = groups[0].documents
         assert (entry.statements[0].anchor, entry.instead) == ("b", "first call: wrong")

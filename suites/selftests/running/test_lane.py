@@ -24,7 +24,7 @@ from conformance.spec import names
 from conformance.spec.clause import Timing
 from harness.running import lane
 from harness.running.cells import CellId
-from harness.running.lane import Clock, Entrant, Lane
+from harness.running.lane import Clock, Lane, Participant
 from harness.running.runner import Runner, not_run
 
 ROOT = Path(__file__).parents[3]
@@ -72,7 +72,7 @@ class FakeRunner:
 
 def heat_of(
     cells: list[CellId], blocks: int = 3, verdicts: dict[CellId, list[str]] | None = None
-) -> tuple[dict[CellId, Entrant], list[CellId]]:
+) -> tuple[dict[CellId, Participant], list[CellId]]:
     asked: list[CellId] = []
     runs = Lane(lambda: cast(Runner, FakeRunner(asked, verdicts or {})), blocks)
     return runs.heat(cells), asked

@@ -19,7 +19,7 @@ from conformance.worker.ports import ReservedPort
 from harness.plugin.options import Options
 from harness.running import shares
 from harness.running.fleet import Hosts, key_of
-from harness.running.shares import Shares, Usher
+from harness.running.shares import HostAllocator, Shares
 
 SOON_S = 30.0
 LOCAL = Hosts(4, launcher="local")
@@ -127,8 +127,8 @@ def messages() -> list[str]:
 
 
 @pytest.fixture
-def usher(hosts: Hosts, messages: list[str]) -> Iterator[Usher]:
-    made = Usher(hosts, 2, messages.append)
+def usher(hosts: Hosts, messages: list[str]) -> Iterator[HostAllocator]:
+    made = HostAllocator(hosts, 2, messages.append)
     yield made
     made.close()
 
@@ -165,6 +165,6 @@ def test_who_has_no_test_process_is_sent_away(
     assert until(lambda: any(says in line for line in messages), SOON_S), messages
 
 
-def test_a_port_that_is_taken_is_said(hosts: Hosts, usher: Usher) -> None:
+def test_a_port_that_is_taken_is_said(hosts: Hosts, usher: HostAllocator) -> None:
     with pytest.raises(ValueError, match=rf"^--listen {hosts.listen}: .*in use"):
-        Usher(hosts, 2, lambda _: None)
+        HostAllocator(hosts, 2, lambda _: None)

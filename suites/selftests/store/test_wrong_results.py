@@ -50,15 +50,15 @@ def rejudge(file: Path) -> int:
 
 def resume(file: Path) -> int:
     """Read the file as a run with `--resume` does."""
-    return said_by(lambda: gather([file], Nobody(), lambda text: None))
+    return exit_status(lambda: gather([file], Nobody(), lambda text: None))
 
 
 def shard(file: Path) -> int:
     """Read the file as a run with `--durations-of` does."""
-    return said_by(lambda: durations(file))
+    return exit_status(lambda: durations(file))
 
 
-def said_by(read: Callable[[], object]) -> int:
+def exit_status(read: Callable[[], object]) -> int:
     try:
         read()
     except ResultsError as error:

@@ -19,7 +19,7 @@ import pytest
 from processes import until
 
 from conformance.worker import channel as channel_module
-from conformance.worker.channel import Channel, Rubbish, open_to_controller
+from conformance.worker.channel import Channel, ProtocolError, open_to_controller
 from harness.clusters import hub as hub_module
 from harness.clusters.hub import Hub
 
@@ -95,7 +95,7 @@ def test_what_is_no_message_is_rubbish(
 ) -> None:
     mine, other = ends
     other.send_bytes(data)
-    with pytest.raises(Rubbish, match=why):
+    with pytest.raises(ProtocolError, match=why):
         mine.receive()
 
 
@@ -105,7 +105,7 @@ def test_a_message_longer_than_the_limit_is_rubbish(
     mine, other = ends
     monkeypatch.setattr(channel_module, "LARGEST_MESSAGE_BYTES", 100)
     other.send_bytes(b'{"a": "' + b"x" * 100 + b'"}')
-    with pytest.raises(Rubbish, match="longer than 100 bytes"):
+    with pytest.raises(ProtocolError, match="longer than 100 bytes"):
         mine.receive()
 
 
@@ -114,7 +114,7 @@ def test_a_length_of_two_gigabytes_is_refused_before_they_arrive(
 ) -> None:
     mine, other = ends
     os.write(other.fileno(), b"\x7f\xff\xff\xff" + b"x" * 64)
-    with pytest.raises(Rubbish, match="longer than"):
+    with pytest.raises(ProtocolError, match="longer than"):
         mine.receive()
 
 
@@ -125,7 +125,7 @@ def test_the_rest_of_a_message_is_not_waited_for_for_ever(
     mine, other = ends
     os.write(other.fileno(), beginning)
     began = time.monotonic()
-    with given_up(other), pytest.raises(Rubbish, match="and not its rest"):
+    with given_up(other), pytest.raises(ProtocolError, match="and not its rest"):
         mine.receive()
     assert 0.9 <= time.monotonic() - began < 1 + SOON_S
 
@@ -236,7 +236,7 @@ def test_half_a_message_of_an_admitted_worker_is_given_up(
     assert arrived is not None
     os.write(client.connection.fileno(), b"\x00\x00\x01\x00{")
     began = time.monotonic()
-    with given_up(client.connection), pytest.raises(Rubbish, match="and not its rest"):
+    with given_up(client.connection), pytest.raises(ProtocolError, match="and not its rest"):
         arrived[0].receive()
     assert time.monotonic() - began < 1 + SOON_S
 

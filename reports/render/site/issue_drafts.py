@@ -50,7 +50,7 @@ def text(
     others = "" if never else "; in the others" if len(wrong) > 1 else "; in the other"
     they = "the statement says" if len(claims) == 1 else "the statements say"
     lines += [
-        f"With {_said_of(target)}, what {they} was seen in {often}{others} "
+        f"With {_description(target)}, what {they} was seen in {often}{others} "
         "(topologies are processes x devices of each):",
         "",
         *_observed(wrong, removed),
@@ -154,7 +154,7 @@ def _program(cause: Cause, command: str) -> list[str]:
     ]
 
 
-def _said_of(target: Target) -> str:
+def _description(target: Target) -> str:
     parts = [f"jax {target.jax}" if target.jax else target.target]
     if target.jaxlib and target.jaxlib != target.jax:
         parts.append(f"jaxlib {target.jaxlib}")
