@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ def test_changes_of_one_cause_are_one_group(compared: Any) -> None:
     assert (by_cause.cause, by_cause.title) == ("a-cause", "Title of a-cause")
     assert by_cause.clauses == ("errors.a", "errors.b")
     assert (by_claim.cause, by_claim.claim) == ("", "migrate-pmap.errors")
-    assert by_claim.title == "the reason of deviates"
+    assert by_claim.title == cell("errors.b", "deviates")["reason"]
 
 
 def test_a_repair_is_told_by_the_cause_that_it_had(compared: Any) -> None:
@@ -143,14 +144,17 @@ def test_what_only_one_run_has_is_told(compared: Any) -> None:
         [cell("errors.a"), cell("errors.a", target="jax==0.10.0")],
         heads=(HEAD, both),
     )
-    assert found.notes == ("jax 0.10.0 is in NEW alone",)
+    (note,) = found.notes
+    assert {"0.10.0", "NEW"} < set(note.split())
     assert (found.compared, found.new) == (1, 1)
 
 
 def test_an_expectation_that_changed_is_told(compared: Any) -> None:
     heads = (HEAD, [*HEAD[:3], clause("errors.a", expected={"new_pmap": "other"}), HEAD[4]])
     found = compared([cell("errors.a")], [cell("errors.a")], heads=heads)
-    assert found.notes == ("1 clauses expect something else in NEW than in OLD: errors.a",)
+    (note,) = found.notes
+    assert note.startswith("1 ")
+    assert note.endswith(": errors.a")
 
 
 def test_two_versions_of_one_run_are_compared(tmp_path: Path) -> None:
@@ -158,15 +162,15 @@ def test_two_versions_of_one_run_are_compared(tmp_path: Path) -> None:
     results = load([write(tmp_path / "a", [target("0.10.0"), *HEAD, *cells])])
     assert compare(results, results, "0.9.0", "0.10.0").cells(Kind.REGRESSION) == 1
     assert compare(results, results, "jax==0.10.0", "0.9.0").cells(Kind.REPAIR) == 1
-    with pytest.raises(CompareError, match=r"--to 0\.7\.2: no target is jax 0\.7\.2; .*0\.10\.0"):
+    with pytest.raises(CompareError, match=r"^--to 0\.7\.2: .*0\.10\.0"):
         compare(results, results, "0.9.0", "0.7.2")
 
 
 def test_runs_without_a_common_jax_or_cell_are_refused(compared: Any) -> None:
-    with pytest.raises(CompareError, match="no cell was run in both"):
+    with pytest.raises(CompareError, match="no cell"):
         compared([cell("errors.a")], [cell("errors.b")])
     heads = ([target("0.8.0"), *HEAD], [target("0.10.0"), target("0.11.0"), *HEAD[1:]])
-    with pytest.raises(CompareError, match=r"no JAX is in both .*--from and --to"):
+    with pytest.raises(CompareError, match=r"no JAX .*--from .*--to"):
         compared([], [], heads=heads)
 
 
@@ -187,13 +191,15 @@ def test_a_comparison_is_told_with_regressions_first(compared: Any) -> None:
     new = [cell("errors.b"), cell("errors.a", "deviates", reason="wrong\x1b[0m")]
     lines = as_text(compared(old, new)).splitlines()
     assert lines[0] == "jax 0.9.0"
-    assert lines[2] == "regressions: 1 cells, 1 causes"
-    assert lines[4] == "      1 conforms → deviates, in 1 clauses; new_pmap on 4x2"
-    assert lines[5] == r"      as errors.a (new_pmap, 4x2): wrong\x1b[0m"
-    assert lines[7:9] == ["repairs: 1 cells, 1 causes", "  a-cause: Title of a-cause"]
-    assert lines[-1] == (
-        "2 cells in both: 1 regressions, 1 repairs, 0 other changes; 0 new, 0 vanished"
-    )
+    assert [line.split(":")[0] for line in lines if line and line[0] != " "] == [
+        *("jax 0.9.0", "regressions", "repairs", "2 cells in both"),
+    ]
+    worse, better = lines.index(lines[2]), lines.index(lines[7])
+    assert [re.findall(r"\d+", lines[at]) for at in (worse, better)] == [["1", "1"]] * 2
+    assert lines[worse + 2].split(",")[0].strip() == "1 conforms → deviates"
+    assert {"errors.a", r"wrong\x1b[0m"} < set(lines[worse + 3].split())
+    assert lines[better + 1] == "  a-cause: Title of a-cause"
+    assert re.findall(r"\d+", lines[-1]) == ["2", "1", "1", "0", "0", "0"]
 
 
 def test_a_comparison_for_programs_lists_every_cell(compared: Any) -> None:
@@ -206,8 +212,8 @@ def test_a_comparison_for_programs_lists_every_cell(compared: Any) -> None:
             "jax": "0.9.0",
             "platform": "cpu",
             "topology": "4x2",
-            "old": {"verdict": "conforms", "reason": "the reason of conforms"},
-            "new": {"verdict": "crashed", "reason": "the reason of crashed"},
+            "old": {part: cell("errors.a")[part] for part in ("verdict", "reason")},
+            "new": {part: cell("errors.a", "crashed")[part] for part in ("verdict", "reason")},
         }
     ]
 
@@ -227,8 +233,9 @@ def test_the_files_of_a_run_may_lie_in_a_folder(tmp_path: Path, capsys: Any) -> 
     (tmp_path / "parts").mkdir()
     for id in ("errors.a", "errors.b"):
         write(tmp_path / "parts" / f"{id}.jsonl", [*HEAD, cell(id)])
-    assert main(["results", "compare", str(old), str(tmp_path / "parts")]) == 0
-    assert "2 cells in both" in capsys.readouterr().out
+    files = (str(old), str(tmp_path / "parts"))
+    assert main(["results", "compare", *files, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["compared"] == 2
 
 
 def test_a_side_may_be_one_implementation(tmp_path: Path, capsys: Any) -> None:

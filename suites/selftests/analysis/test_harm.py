@@ -68,7 +68,7 @@ class TestHarm(TestCase):
         self, which: Severity, name: str, saw: str
     ) -> None:
         step = returned(1.0, name=name) | {"extra": {"text": saw}}
-        assert harm_of(step, saw, "note", "process 0 ends with status 0") is which
+        assert harm_of(step, saw, "note", "ends with status 0") is which
 
     def test_a_death_is_the_gravest_and_what_was_not_seen_the_least(self) -> None:
         assert harm(died("crashed", "SIGABRT"), fix=True) is Severity.DIES

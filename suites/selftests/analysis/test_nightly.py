@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 from sample_results import cell, claim, clause, target, write
 
 from harness.commandline.main import main
@@ -45,11 +47,13 @@ def issue(old: Path, new: Path) -> str:
 
 def test_what_became_worse_comes_before_what_became_better(tmp_path: Path) -> None:
     text = issue(*nights(tmp_path, ("deviates", "conforms"), ("conforms", "crashed")))
-    assert text.startswith("**1 cells became worse**\n")
+    assert text.startswith("**1 ")
     worse, better = text.index("## Worse than"), text.index("## Better than")
     assert worse < better
-    assert "errors.n1 new\\_pmap 4x2, jax 0.9.0: conforms → crashed" in text[worse:better]
-    assert "In this night 1 cells are red, 0 could not be run." in text
+    (line,) = re.findall(r".*errors\.n1 .*", text[worse:better])
+    for part in ("new\\_pmap", "4x2", "0.9.0", "conforms → crashed"):
+        assert part in line
+    assert re.search(r"\b1 \w+ are red, 0 ", text)
     assert "run-1" in text
 
 
@@ -64,11 +68,11 @@ def test_however_much_changed_it_fits_and_the_rest_is_counted(tmp_path: Path) ->
     text = issue(*nights(tmp_path, *pairs, reason="as long as reasons are " * 12))
     assert len(text) < MOST_CHARACTERS + 200
     assert f"errors.n{MANY} " in text
-    assert "more parts, which do not fit here" in text
+    assert "more parts" in text
     # Even where regressions alone do not fit.
     text = issue(*nights(tmp_path, *[("conforms", "hung")] * MANY, reason="long " * 40))
     assert len(text) < MOST_CHARACTERS + 200
-    assert text.startswith(f"**{MANY} cells became worse**")
+    assert text.startswith(f"**{MANY} ")
 
 
 def test_what_a_message_says_is_no_markup(tmp_path: Path) -> None:
@@ -77,7 +81,10 @@ def test_what_a_message_says_is_no_markup(tmp_path: Path) -> None:
     code = [line for line in lines if line.startswith("    <img")]
     assert len(code) == 2
     (heading,) = (line for line in lines if line not in code)
-    assert "\\<img src=x\\> \\`a\\` \\[b\\](c) @\N{WORD JOINER}all" in heading
+    (inline,) = (one for one in MarkdownIt().parse(heading) if one.children)
+    assert {one.type for one in inline.children or ()} <= {"text", "text_special"}
+    shown = "".join(one.content for one in inline.children or ())
+    assert "<img src=x> `a` [b](c) @\N{WORD JOINER}all" in shown
 
 
 @pytest.mark.parametrize(("pair", "status"), [(("conforms", "hung"), 1), (("hung", "conforms"), 0)])

@@ -13,7 +13,8 @@ from typing import Any
 
 Record = dict[str, Any]
 
-HOSTILE = "<script>alert('&\"')</script>\x1b[31m\ud800"
+MARKUP = "<script>alert"
+HOSTILE = f"{MARKUP}('&\"')</script>\x1b[31m\ud800"
 IMPLEMENTATIONS = ("legacy_pmap", "new_pmap", "shard_map")
 
 

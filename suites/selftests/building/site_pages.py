@@ -10,11 +10,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement
 
 from sample_results import Record, claim, clause, target, write
 
 from reports.store.results import Results, load
 
+_VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "wbr"})
 HEAD = [target(), claim("migrate-pmap.errors"), clause("errors.a")]
 
 
@@ -46,6 +48,71 @@ class Tags(HTMLParser):
 
     def attributes(self, name: str) -> list[str]:
         return [attrs[name] or "" for _, attrs in self.tags if name in attrs]
+
+
+class _Reader(HTMLParser):
+    """Builds the tree of a page's elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Element("page")
+        self.open = [self.root]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        one = SubElement(self.open[-1], tag, {name: value or "" for name, value in attrs})
+        if tag not in _VOID:
+            self.open.append(one)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in (one.tag for one in self.open):
+            while self.open.pop().tag != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        parent = self.open[-1]
+        if len(parent):
+            parent[-1].tail = (parent[-1].tail or "") + data
+        else:
+            parent.text = (parent.text or "") + data
+
+
+def tree(page: str) -> Element:
+    """Return the elements of a page, to be searched with ElementTree's paths."""
+    reader = _Reader()
+    reader.feed(page)
+    return reader.root
+
+
+def part(page: Element | str, id: str) -> Element:
+    """Return the element of this id; AssertionError if a page has none."""
+    root = tree(page) if isinstance(page, str) else page
+    found = root.find(f".//*[@id='{id}']")
+    assert found is not None, f"no element has the id {id}"
+    return found
+
+
+def section(page: Element | str, id: str) -> Element:
+    """Return the element around that of this id, which is most often a section's heading."""
+    root = tree(page) if isinstance(page, str) else page
+    part(root, id)
+    around = root.find(f".//*[@id='{id}']/..")
+    assert around is not None
+    return around
+
+
+def classed(root: Element, name: str) -> list[Element]:
+    """Return the elements of a class, in their order."""
+    return [one for one in root.iter() if name in one.get("class", "").split()]
+
+
+def text_in(root: Element) -> str:
+    """Return the text below an element, with single spaces."""
+    return " ".join("".join(root.itertext()).split())
+
+
+def links_in(root: Element) -> list[str]:
+    """Return the addresses of the links below an element, in their order."""
+    return [one.get("href", "") for one in root.iter("a")]
 
 
 def search_rows(site: Mapping[str, str]) -> list[list[Any]]:

@@ -120,7 +120,7 @@ def probe_of(**other: Any) -> Any:
 
     @declare(**other)
     def probe(impl: Any, cluster: Any) -> None:
-        """The rows are doubled.
+        """Doubled.
 
         More is said below.
         """
@@ -132,7 +132,7 @@ def test_a_declaration_is_kept_at_its_probe() -> None:
     probe = probe_of(id="errors.a", needs=devices(2), topologies=["1x8"])
     (one,) = probe.clauses
     assert (one.id, one.section, one.claim) == ("errors.a", "errors", CLAIM)
-    assert one.title == "The rows are doubled."
+    assert one.title == "Doubled."
     assert one.probe is probe
     assert one.topologies == ("1x8",)
     assert one.fact == "errors.a"
@@ -143,7 +143,7 @@ def test_one_probe_may_be_declared_many_times() -> None:
     assert declare(id="errors.b")(probe) is probe
     assert [(c.id, c.title) for c in probe.clauses] == [
         ("errors.a", "First."),
-        ("errors.b", "The rows are doubled."),
+        ("errors.b", "Doubled."),
     ]
     assert len({c.run for c in probe.clauses}) == 1
 
@@ -170,7 +170,7 @@ def test_one_probe_may_be_declared_many_times() -> None:
     ],
 )
 def test_an_id_that_is_not_dotted_words_is_refused(id: str) -> None:
-    with pytest.raises(ValueError, match="is not dotted lower-case words"):
+    with pytest.raises(ValueError, match="dotted lower-case"):
         declare(id)
 
 
@@ -183,7 +183,7 @@ def test_an_id_of_dotted_words_is_taken(id: str) -> None:
 @pytest.mark.parametrize("missing", IMPLEMENTATIONS)
 def test_every_implementation_must_be_spoken_of(missing: str) -> None:
     expect = {name: e for name, e in EXPECT.items() if name != missing}
-    with pytest.raises(ValueError, match=f"clause errors.a expects nothing of {missing}: say what"):
+    with pytest.raises(ValueError, match=f"errors.a expects nothing of {missing}"):
         declare(expect=expect)
     declare(expect=expect | {missing: not_applicable("no such thing")})
 
@@ -193,9 +193,9 @@ def test_a_probe_without_a_docstring_is_refused(doc: str | None) -> None:
     def probe(impl: Any, cluster: Any) -> None: ...
 
     probe.__doc__ = doc
-    with pytest.raises(ValueError, match=r"clause errors\.a has no docstring"):
+    with pytest.raises(ValueError, match=r"errors\.a has no docstring"):
         declare()(probe)
-    assert declare(title="The rows are doubled.")(probe).clauses
+    assert declare(title="Doubled.")(probe).clauses
 
 
 def test_what_a_probe_returns_can_still_be_called() -> None:
@@ -300,14 +300,14 @@ def test_several_modules_are_loaded_together(module: Any) -> None:
 
 def test_two_clauses_of_one_id_are_refused(module: Any) -> None:
     module("sample_clauses", one=probe_of(id="errors.a"), other=probe_of(id="errors.a"))
-    with pytest.raises(CatalogueError, match=r"two clauses are called errors\.a: rename one"):
+    with pytest.raises(CatalogueError, match=r"^two clauses .*errors\.a"):
         loading.load(["sample_clauses"])
 
 
 def test_two_clauses_of_one_id_in_two_modules_are_refused(module: Any) -> None:
     module("sample_clauses", one=probe_of(id="errors.a"))
     module("other_clauses", one=probe_of(id="errors.a"))
-    with pytest.raises(CatalogueError, match=r"two clauses are called errors\.a"):
+    with pytest.raises(CatalogueError, match=r"^two clauses .*errors\.a"):
         loading.load(["sample_clauses", "other_clauses"])
 
 
@@ -329,13 +329,13 @@ def test_a_module_that_is_not_there_is_an_error() -> None:
 
 def test_a_clause_of_an_unknown_claim_is_refused() -> None:
     one = clause_of(returns(doubled), claim="migrate-pmap.no-such-claim")
-    with pytest.raises(CatalogueError, match=r"clause errors\.sample: claims\.toml has no claim"):
+    with pytest.raises(CatalogueError, match=r"errors\.sample: .*no-such-claim"):
         Catalogue({one.id: one}).check(load_claims())
 
 
 def test_a_clause_that_fixes_no_clause_is_refused() -> None:
     one = clause_of(returns(doubled), fixes="errors.gone")
-    with pytest.raises(CatalogueError, match=r"fixes 'errors\.gone', which is no clause"):
+    with pytest.raises(CatalogueError, match=r"fixes 'errors\.gone'"):
         Catalogue({one.id: one}).check(load_claims())
     other = clause_of(returns(doubled), "errors.gone")
     Catalogue({one.id: one, other.id: other}).check(load_claims())

@@ -88,4 +88,4 @@ def test_an_entry_touches_the_clauses_that_it_names(
     assert set(changed.clauses(CATALOGUE, "HEAD", said.append)) == {
         id for id in CATALOGUE.clauses if f'"{id}"' in second
     }
-    assert said[-1] == "6 clauses differ from HEAD"
+    assert said[-1].startswith("6 clauses ")

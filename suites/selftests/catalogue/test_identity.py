@@ -149,7 +149,7 @@ def test_a_probe_within_a_function_is_refused(make: Make) -> None:
 
         probe = made()
         """
-    with pytest.raises(ValueError, match=r"errors\.a: its probe inner is no function at the top"):
+    with pytest.raises(ValueError, match=r"errors\.a: its probe inner"):
         program_digest(make(main))
 
 

@@ -102,7 +102,7 @@ def test_an_answer_without_its_fields_is_one_message_that_names_the_host(
         return
     found = in_time(getattr(started, what))
     assert isinstance(found, TargetDown)
-    assert str(found).startswith("host n1 (rank 1) was lost: its agent sent rubbish: ")
+    assert str(found).startswith("host n1 (rank 1) was lost: ")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_an_exit_that_is_none(ends: tuple[Host, Channel], status: Any) -> None:
     started = HostProcesses([RemoteHost(HELLO, host)], ["place-0"])
     found = in_time(lambda: until_told(started))
     assert isinstance(found, TargetDown)
-    assert "host n1 (rank 1) was lost: its agent sent rubbish: " in str(found)
+    assert "host n1 (rank 1) was lost: " in str(found)
 
 
 def until_told(started: HostProcesses) -> Any:
@@ -169,7 +169,7 @@ def test_whoever_sends_exits_without_end_is_cut_off(ends: tuple[Host, Channel], 
 
     found = in_time(look)
     assert isinstance(found, HostGone)
-    assert str(found).startswith("it sent rubbish: {'exited': 'place-")
+    assert "{'exited': 'place-" in str(found)
 
 
 def drawn(random_: random.Random, depth: int = 0) -> Any:

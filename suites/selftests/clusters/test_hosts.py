@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -235,7 +236,7 @@ def test_an_agent_takes_no_key_that_others_can_read_or_change(tmp_path: Path, mo
     file = tmp_path / "key"
     file.write_text(new_key())
     file.chmod(mode)
-    with pytest.raises(AgentError, match=r"key can be read or changed by others: run `chmod 600"):
+    with pytest.raises(AgentError, match=r"key .*`chmod 600"):
         read_key(file, None)
     file.chmod(0o600)
     assert len(read_key(file, None)) == 64
@@ -244,7 +245,7 @@ def test_an_agent_takes_no_key_that_others_can_read_or_change(tmp_path: Path, mo
 def test_a_key_file_that_is_not_there_is_named_without_a_number(tmp_path: Path) -> None:
     with pytest.raises(AgentError) as caught:
         read_key(tmp_path / "none", None)
-    assert str(caught.value).startswith(f"{tmp_path / 'none'}: No such file or directory: ")
+    assert str(caught.value).startswith(f"{tmp_path / 'none'}: {os.strerror(errno.ENOENT)}: ")
 
 
 # Hosts as they come and go
@@ -300,8 +301,11 @@ def test_a_host_that_does_not_come_is_named(hub: Hub) -> None:
     alpha = come(hub, "alpha", 0)
     with pytest.raises(TargetDown) as caught:
         launcher.warm_up()
-    assert str(caught.value) == "beta (rank 1): no agent within 2 s; here: alpha (rank 0)"
-    with pytest.raises(TargetDown, match="no agent within 0 s"):  # it is not waited for again
+    missing, _, there = str(caught.value).partition(";")
+    assert missing.startswith("beta (rank 1): ")
+    assert "2 s" in missing
+    assert there.endswith(": alpha (rank 0)")
+    with pytest.raises(TargetDown, match="within 0 s"):  # it is not waited for again
         launcher.warm_up()
     alpha.close()
 
@@ -315,7 +319,7 @@ def test_another_agent_takes_the_place_of_a_lost_one(hub: Hub) -> None:
     again = come(hub, "n1b", 1)
     launcher.warm_up()
     assert [one.host for one in launcher.hellos] == ["n0", "n1b"]
-    assert "host n1 (rank 1) was lost: its agent went away" in said
+    assert [line for line in said if line.startswith("host n1 (rank 1) was lost: ")]
     launcher.close()
     for one in (first, again):
         with pytest.raises(EOFError):
@@ -326,7 +330,7 @@ def test_a_host_of_another_state_is_named_each_time(hub: Hub) -> None:
     launcher = HostsLauncher(hub, Wanted(2, within_s=SOON_S))
     here = [come(hub, "n0", 0), come(hub, "n1", 1, sources="other")]
     for _ in range(2):
-        with pytest.raises(TargetDown, match=r"^n1 \(rank 1\) has another state of this project"):
+        with pytest.raises(TargetDown, match=r"^n1 \(rank 1\) has another state"):
             launcher.warm_up()
     assert here
 
@@ -336,9 +340,9 @@ def test_what_is_no_agent_is_sent_away(hub: Hub) -> None:
     launcher = HostsLauncher(hub, Wanted(1, within_s=0.5), progress=said.append)
     other = open_to_controller(hub.address, hub.key)
     other.send({"place": PLACE, "host": "n0"})
-    with pytest.raises(TargetDown, match=r"^rank 0: no agent within"):
+    with pytest.raises(TargetDown, match=r"^rank 0: no agent"):
         launcher.warm_up()
-    assert said[0].startswith("host n0 sent no agent's hello: ")
+    assert said[0].startswith("host n0 ")
 
 
 # The agent's own command
@@ -361,11 +365,11 @@ def test_an_agent_with_another_key_is_refused_and_told_on_both_sides() -> None:
     try:
         ended = agent("--controller", hub.address, **{KEY_VARIABLE: new_key()})
         assert ended.returncode == 2
-        assert ended.stderr == (
-            f"pmap-conformance: the controller at {hub.address} and this host have different keys: "
-            "give both the same --key-file\n"
-        )
-        assert said == ["127.0.0.1 was refused: it has another key"]
+        assert re.fullmatch(r"pmap-conformance: .+\n", ended.stderr)
+        for part in (hub.address, "different keys", "--key-file"):
+            assert part in ended.stderr
+        (refused,) = said
+        assert refused.startswith("127.0.0.1 was refused")
         assert hub.wait_for(PLACE, 0.0) is None
         welcome = open_to_controller(hub.address, hub.key)  # the others are not disturbed
         welcome.send({"place": "other"})
@@ -378,7 +382,8 @@ def test_an_agent_gives_up_on_a_controller_that_is_not_there() -> None:
     key = {KEY_VARIABLE: new_key()}
     ended = agent("--controller", "127.0.0.1:9", "--patience", "0.2", **key)
     assert ended.returncode == 2
-    assert ended.stderr.startswith("pmap-conformance: no controller at 127.0.0.1:9 within 0.2 s (")
+    assert ended.stderr.startswith("pmap-conformance: no controller")
+    assert {"127.0.0.1:9", "0.2"} < set(ended.stderr.split())
 
 
 def test_an_agent_needs_no_more_than_a_worker() -> None:

@@ -182,11 +182,11 @@ def test_a_cluster_that_this_machine_never_takes_is_refused_before_anything_star
     monkeypatch.setattr(admission, "process_capacity", lambda: 16)
     admission.fits([])
     admission.fits([1, 16])
-    with pytest.raises(ValueError, match=r"64 processes at once are more than .* takes \(16, by"):
+    with pytest.raises(ValueError, match=r"^64 processes .*\(16, "):
         admission.fits([1, 64])
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", f"1/{HUGE}", "1/100001", "1/٣", "a/b", "1/2/3"])
 def test_a_part_of_the_cells_that_is_none(text: str) -> None:
-    with pytest.raises(ValueError, match=r"--shard .*: write which of how many"):
+    with pytest.raises(ValueError, match=r"^--shard .*: "):
         shards.parse(text)

@@ -84,6 +84,11 @@ def proposed(tmp_path: Path) -> Any:
     return propose_for
 
 
+def places(texts: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return implementation, version and topology of each described cell."""
+    return [tuple(re.findall(r"\w+_pmap|\d+(?:\.\d+)+|\d+x\d+", text)) for text in texts]
+
+
 def toml(found: Proposal) -> dict[str, Any]:
     """The only entry to be added, as it is printed."""
     (one,) = tomllib.loads("\n".join(lines(found)))["deviation"]
@@ -111,8 +116,9 @@ def test_what_deviates_without_an_entry_is_to_be_added(proposed: Any) -> None:
     }
     assert [each.explains for each in found.add] == [True]
     said = list(lines(found))
-    assert said[0] == "# add to observations.toml"
-    assert said[-1] == "# 1 cells judged: 1 entries to add, 0 to correct, 0 to narrow, 0 to drop"
+    assert found.add[0].file == "observations.toml"
+    assert found.add[0].file in said[0]
+    assert re.findall(r"\d+", said[-1]) == ["1", "1", "0", "0", "0"]
 
 
 def test_what_is_printed_is_an_entry_once_it_has_a_cause(
@@ -179,7 +185,7 @@ def test_an_entry_is_about_the_targets_whose_package_is_in_its_range(proposed: A
     found = proposed(cells, known(packages={"flax": "<0.10"}), one=one)
     assert toml(found)["jax"] == "==0.9.0"
     (dropped,) = proposed([cell(jax="0.8.0")], known(packages={"flax": "<0.10"}), one=one).drop
-    assert dropped.conforms == ("new_pmap, jax 0.8.0 on 2x2",)
+    assert places(dropped.conforms) == [(NEW_PMAP, "0.8.0", "2x2")]
     assert proposed([cell(jax="0.8.0")], known(packages={"flax": ">0.10"}), one=one).drop == []
 
 
@@ -283,9 +289,11 @@ def test_the_known_issue_of_a_like_entry_is_proposed(proposed: Any) -> None:
     far = replace(known(), clause=("rank.a",), cause="another-cause")
     other = entry(steps={SECOND: {"type": "KeyError"}})
     other = replace(other, clause=("errors.aa",), cause="another-cause")
-    assert cause(far, near, other) == ['cause = ""  # as errors.about: "a-cause"']
-    unknown = ['cause = ""  # one that `pmap-conformance causes list` lists, or a new one']
-    assert cause(far, other) == unknown
+    (like,), (unknown,) = cause(far, near, other), cause(far, other)
+    assert proposed([cell(0, 1)], far, near, other).add[0].like == ("errors.about", "a-cause")
+    assert '"a-cause"' in like
+    assert proposed([cell(0, 1)], far, other).add[0].like is None
+    assert "`pmap-conformance causes list`" in unknown
 
 
 def test_no_entry_excuses_the_reference(proposed: Any) -> None:
@@ -294,10 +302,7 @@ def test_no_entry_excuses_the_reference(proposed: Any) -> None:
     always = [under(LEGACY_PMAP, 0, 1, jax="0.8.0"), under(LEGACY_PMAP, 0, 1)]
     found = proposed(always, undocumented=undocumented)
     assert (found.unproven, found.add, len(found.reference)) == ([], [], 1)
-    assert next(lines(found)) == (
-        "# errors.a under legacy_pmap: legacy pmap is the reference here: correct the test's "
-        "expectation instead"
-    )
+    assert next(lines(found)).startswith("# errors.a under legacy_pmap: ")
     assert len(proposed(always).add) == 1
     some = [under(LEGACY_PMAP, jax="0.8.0"), under(LEGACY_PMAP, 0, 1)]
     assert len(proposed(some, undocumented=undocumented).add) == 1
@@ -315,10 +320,9 @@ def test_an_entry_with_wrong_values_is_to_be_corrected(proposed: Any) -> None:
     seen = [noting("moved", MOVED)]
     found = proposed(seen, about({"bytes": 33, "collectives": collectives}), one=one)
     assert (found.add, found.narrow, found.drop) == ([], [], [])
-    assert next(lines(found)) == (
-        "# correct a.toml:3, entry 1: errors.* under legacy_pmap, new_pmap, shard_map: "
-        "bytes 33 -> 32"
-    )
+    first = next(lines(found))
+    assert first.startswith("# correct a.toml:3")
+    assert first.endswith("bytes 33 -> 32")
     assert json.loads(json.dumps(record(found)))["correct"][0]["corrections"] == [
         {"field": "bytes", "old": 33, "new": 32}
     ]
@@ -341,24 +345,22 @@ def known(**other: Any) -> Deviation:
 
 def test_an_entry_whose_cells_all_conform_is_to_be_dropped(proposed: Any) -> None:
     (one,) = proposed([cell()], known()).drop
-    assert (one.conforms, one.excuses) == (("new_pmap, jax 0.9.0 on 2x2",), ())
+    assert (places(one.conforms), one.excuses) == ([(NEW_PMAP, "0.9.0", "2x2")], ())
 
 
 def test_an_entry_some_of_whose_cells_conform_is_to_be_narrowed(proposed: Any) -> None:
     found = proposed([cell(0, 1), cell(jax="0.9.2")], known())
     (one,) = found.narrow
-    assert (one.conforms, one.excuses) == (
-        ("new_pmap, jax 0.9.2 on 2x2",),
-        ("new_pmap, jax 0.9.0 on 2x2",),
-    )
-    assert "#     conforms: new_pmap, jax 0.9.2 on 2x2" in list(lines(found))
+    assert places(one.conforms) == [(NEW_PMAP, "0.9.2", "2x2")]
+    assert places(one.excuses) == [(NEW_PMAP, "0.9.0", "2x2")]
+    assert [line for line in lines(found) if line.endswith(f"conforms: {one.conforms[0]}")]
     assert (found.add, found.drop) == ([], [])
 
 
 def test_what_an_entry_does_not_explain_is_to_be_added_beside_it(proposed: Any) -> None:
     found = proposed([cell(0, 1), cell(1, jax="0.9.2")], known())
     (one,) = found.narrow
-    assert one.other == ("new_pmap, jax 0.9.2 on 2x2",)
+    assert places(one.other) == [(NEW_PMAP, "0.9.2", "2x2")]
     assert toml(found)["processes"] == "all but the first"
 
 
@@ -373,7 +375,7 @@ def test_what_is_unproven_is_not_excused(proposed: Any) -> None:
         one["witness"] = []
     found = proposed([seen])
     assert found.add == []
-    assert found.unproven == ["errors.a new_pmap jax==0.9.0 2x2"]
+    assert [one.split() for one in found.unproven] == [["errors.a", NEW_PMAP, "jax==0.9.0", "2x2"]]
 
 
 @pytest.mark.parametrize(
@@ -393,7 +395,7 @@ def test_a_pattern_is_escaped_and_anchored(texts: list[str], found: str) -> None
 
 
 def test_results_without_a_cell_are_refused(proposed: Any) -> None:
-    with pytest.raises(ResultsError, match="no cell of any clause there is"):
+    with pytest.raises(ResultsError, match="no cell"):
         proposed([])
 
 

@@ -75,7 +75,8 @@ def test_a_verdict_of_a_newer_program_is_noted() -> None:
     read = decode_record(line(cell("errors.a", "exploded", reason="it did")), note=notes.append)
     assert isinstance(read, records.Cell)
     assert (read.verdict, read.reason) == ("unknown", "exploded: it did")
-    assert notes == ["the verdict 'exploded' is not known to this program"]
+    (note,) = notes
+    assert "'exploded'" in note
 
 
 def nested(depth: int, inner: str = "1") -> bytes:

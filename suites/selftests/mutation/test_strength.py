@@ -67,6 +67,11 @@ IN_BOTH = steps(first_call=RETURNS, second_call=RETURNS)
 REFUSED = raises(ValueError, "incompatible devices", phase="lower")
 BOTH_REFUSED = steps(first_call=REFUSED, second_call=REFUSED)
 OTHER_MESSAGE = "Received a mesh that none of the computation knows"
+# Perturbations by their names, which results files have too.
+NEGATED = "values: negated, in one process"
+ONE_NAN = "values: one NaN, in one process"
+RAISED = "exception: one where none was"
+OUTSIDE_OF_IT = "step: raised outside of it"
 
 
 def case(
@@ -278,9 +283,9 @@ def test_parts_of_a_record_are_perturbed_alone() -> None:
 def test_an_expectation_that_always_holds_misses_what_it_claims() -> None:
     always = OfEachStep("whatever happens", lambda _, step: (True, str(step)))
     found = tried(case(always, both()))
-    assert not any(found["values: negated, in one process"])
-    assert not any(found["exception: one where none was, in all"])
-    assert all(found["step: raised outside of it"])
+    assert not any(found[NEGATED])
+    assert not any(found[f"{RAISED}, in all"])
+    assert all(found[OUTSIDE_OF_IT])
 
 
 def test_a_loose_entry_misses_another_wrong_value() -> None:
@@ -293,7 +298,7 @@ def test_a_loose_entry_misses_another_wrong_value() -> None:
         for process in range(2)
     ]
     found = tried(case(IN_BOTH, wrong, seen={"steps": {FIRST: {"code": "value"}}}))
-    first, second = found["values: one NaN, in one process"]
+    first, second = found[ONE_NAN]
     assert (first, second) == (False, True)  # the second call is not excused at all
     exact = tried(
         case(
@@ -302,7 +307,7 @@ def test_a_loose_entry_misses_another_wrong_value() -> None:
             seen={"steps": {FIRST: {"code": "value", "returned": r"^float32\[2\] \[7., 7.\]"}}},
         )
     )
-    assert all(exact["values: one NaN, in one process"])
+    assert all(exact[ONE_NAN])
 
 
 def test_another_message_of_jax_says_something_else() -> None:
@@ -317,7 +322,7 @@ def test_another_message_of_jax_says_something_else() -> None:
 def test_what_the_judge_cannot_read_does_not_pass() -> None:
     takes = OfEachStep("a value", lambda _, step: (step.leaves[0].local is not None, str(step)))
     found = tried(case(takes, both()))
-    assert all(found["exception: one where none was, in one process"])
+    assert all(found[f"{RAISED}, in one process"])
 
 
 # Counting
@@ -390,12 +395,12 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_table_names_the_weak_clause(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["results", "strength", str(results), "--examples"]) == 0
     out, err = capsys.readouterr()
-    assert "1 of 2 clauses miss something; the weakest:" in out
+    assert "1 of 2 clauses" in out
     assert "sample.weak" in out
     assert "sample.strong" not in out
-    assert "values: negated, in one process" in out
+    assert NEGATED in out
     assert "2 of 2 cells" in err
-    assert "1 recorded clauses are no more" in err
+    assert "1 recorded clauses" in err
 
 
 def test_json_holds_all_figures(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -423,8 +428,8 @@ def test_a_file_without_what_is_asked_is_refused(results: Path) -> None:
     records = [json.loads(line) for line in results.read_text().splitlines()[:2]]
     records[1]["observations"][0]["witness"] = [{"wrapper": "new pmap", "outputs": []}]
     results.write_text("".join(json.dumps(line) + "\n" for line in records))
-    with pytest.raises(ResultsError, match="another version of this program"):
+    with pytest.raises(ResultsError, match="another version"):
         strength([results], loading.load(), ())
     results.write_text("")
-    with pytest.raises(ResultsError, match="no cell that conforms"):
+    with pytest.raises(ResultsError, match="no cell"):
         strength([results], loading.load(), ())

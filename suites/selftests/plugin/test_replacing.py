@@ -95,8 +95,7 @@ def test_where_every_one_dies_the_run_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "test_plain.py").write_text(PLAIN)
     status, told = _run(tmp_path, ["test_plain.py"], _dying(tmp_path, "starts", MOST_IN_A_ROW))
     assert status == pytest.ExitCode.TESTS_FAILED, told
-    assert "test processes of -n do not start" in told
-    assert "give a smaller -n" in told
+    assert "smaller -n" in told
     assert "INTERNALERROR" not in told
 
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 import sample_results as rows
+from site_pages import links_in, text_in, tree
 
 from reports.analysis.effects.pairs import Effects, sides
 from reports.analysis.effects.upgrade import upgrade
@@ -62,11 +63,11 @@ def entries(of: Results) -> list[ElementTree.Element]:
 
 def test_the_feed_tells_what_became_worse_and_nothing_else(worse: Results) -> None:
     (entry,) = entries(worse)
-    assert entry.findtext(f"{ATOM}title") == "jax 0.10.0: 1 thing became worse"
+    assert re.findall(r"\d[\d.]*", entry.findtext(f"{ATOM}title") or "") == ["0.10.0", "1"]
     content = entry.findtext(f"{ATOM}content") or ""
     assert "raises now" in content
     assert "against jax 0.9.0" in content
-    assert content.count("<li>") == 1
+    assert len(list(tree(content).iter("li"))) == 1
 
 
 def test_what_the_version_before_did_not_run_became_nothing(tmp_path: Path) -> None:
@@ -101,8 +102,8 @@ def test_ids_and_dates_come_from_the_results_alone(worse: Results) -> None:
 def test_hostile_text_in_the_feed_is_text(worse: Results) -> None:
     (entry,) = entries(worse)
     content = entry.findtext(f"{ATOM}content") or ""
-    assert "<i>" not in content
-    assert "<b>no" not in content
+    assert list(tree(content).iter("i")) == []
+    assert not [one for one in tree(content).iter("b") if (one.text or "").startswith("no")]
 
 
 def test_one_version_makes_a_feed_without_entries(tmp_path: Path) -> None:
@@ -137,7 +138,7 @@ def test_the_files_are_in_the_site_and_linked(tmp_path: Path) -> None:
     assert json.loads(site[MATRIX])["format"] == 1
     assert json.loads(site[SUMMARY])["cells"]
     for name in (MATRIX, SUMMARY, feed.PAGE):
-        assert f'href="{name}"' in site["targets.html"]
+        assert name in links_in(tree(site["targets.html"]))
 
 
 def test_the_matrix_is_compressed_on_the_disk(tmp_path: Path) -> None:
@@ -151,12 +152,17 @@ def test_the_machine_is_told_where_it_was_recorded_and_missed_where_not(tmp_path
     known = rows.target("0.9.0", cores=8, memory=32 * 2**30, packages={"flax": "0.12.9"})
     older = rows.target("0.10.0", machine=None)
     unheard = rows.target("0.9.0.dev5")
-    page = render(results(tmp_path, known, older, unheard))["targets.html"]
-    said = " ".join(re.sub(r"<[^>]*>", " ", page).split())
-    assert "2026-01-20 0.9.0 2.4.6 3.11.7 cpu x86_64 8 32 GiB" in said
-    assert "2026-04-16 0.10.0 2.4.6 3.11.7 cpu not recorded not recorded not recorded" in said
-    assert "not in our table 0.9.0.dev5" in said
-    assert "flax 0.12.9" in said
+    page = tree(render(results(tmp_path, known, older, unheard))["targets.html"])
+    rows_ = [[text_in(cell) for cell in row] for row in page.iter("tr")]
+    (first,), (second,), (third,) = (
+        [row[2:-2] for row in rows_ if "2.4.6" in row and row[3] == jax]
+        for jax in ("0.9.0", "0.10.0", "0.9.0.dev5")
+    )
+    assert first == ["2026-01-20", "0.9.0", "2.4.6", "3.11.7", "cpu", "x86_64", "8", "32 GiB"]
+    assert second[:5] == ["2026-04-16", "0.10.0", "2.4.6", "3.11.7", "cpu"]
+    assert set(second[5:]) == {"not recorded"}
+    assert not third[0].startswith("20")
+    assert "flax 0.12.9" in text_in(page)
 
 
 def test_the_table_of_releases_is_of_days_in_the_order_of_versions_but_for_patches() -> None:

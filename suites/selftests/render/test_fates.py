@@ -65,7 +65,8 @@ class Fates(TestCase):
                 donation_step("a", 0, False, name="second call"),
             )
         )
-        assert one.one == "not taken over, the original stays, in silence"
+        [worse] = fates_of(ran("donation.a", NEW, donation_step("a", 0, False)))
+        assert one == worse
 
     def test_what_is_hoped_for_comes_first_then_what_was_run_most_widely(self) -> None:
         found = fates_of(
@@ -88,10 +89,11 @@ class Fates(TestCase):
             ran("donation.a", NEW, donation_step("a", 8, True), topology="2x2"),
             ran("donation.a", NEW, donation_step("a", 0, False), topology="4x2"),
         )
-        assert one.several == (
-            "on 2x2 taken over without a copy, and deleted; "
-            "on 4x2 not taken over, the original stays, in silence"
+        [better], [worse] = (
+            fates_of(ran("donation.a", NEW, donation_step("a", reused, reused > 0)))
+            for reused in (8, 0)
         )
+        assert one.several == f"on 2x2 {better.one}; on 4x2 {worse.one}"
 
     @parameterized.expand([("removed",), ("not applicable",), ("not run",)])
     def test_what_tells_of_no_program_is_left_out(self, verdict: str) -> None:

@@ -195,7 +195,8 @@ def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
     (figure,) = group.figures
     assert figure.chart.categories == ("0.9.0", "0.12.0.1")
     assert figure.chart.table[1] == ("0.12.0.1", ("4× (3× to 6×)",))  # noqa: RUF001
-    assert "new pmap: 4× at 0.9.0, 4× at 0.12.0.1" in figure.chart.description  # noqa: RUF001
+    (said,) = re.findall(r"new pmap: ([^.;]+(?:\.\d[^.;]*)*)", figure.chart.description)
+    assert re.findall(r"\d[\d.]*", said) == ["4", "0.9.0", "4", "0.12.0.1"]
     assert figure.evidence.href == "clauses/a.a.html"
 
 
@@ -275,6 +276,6 @@ def test_a_ratio_names_the_version_of_the_other_side_and_why_there_is_none(tmp_p
     ]
     [group] = cost_page(load([rows.write(tmp_path / "r.jsonl", records)])).groups
     chart = group.figures[0].chart
-    assert chart.upwards == "times legacy pmap of jax 0.9.0"
+    assert chart.upwards.endswith("legacy pmap of jax 0.9.0")
     assert [one.name for one in chart.series] == ["legacy pmap", "new pmap"]
     assert dict(chart.table)["0.12.0.1"][0] == "gone"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from compared_cells import ENTRY, OTHER, array, run
+from markdown_it import MarkdownIt
 from sample_results import HOSTILE, Record, cause, cell, claim, clause, deviation, target, write
 
 from harness.commandline.main import main
 from reports.analysis.comparing.agreement import agree
 from reports.analysis.comparing.entries import load_entries
-from reports.render.text.findings import Findings, as_json, as_markdown, findings
+from reports.render.text.findings import Findings, as_json, as_markdown, findings, in_markdown
 from reports.store.results import load
 from reports.store.shown import spans
 
@@ -62,10 +64,13 @@ def test_a_cause_is_one_line_with_its_versions_and_program(found: Any) -> None:
     lines = as_markdown(found(*cells)).splitlines()
     assert lines[0] == "# Findings"
     assert "### errors" in lines
-    assert (
-        "- **Title of a-cause.** `a-cause`, the document errs: new_pmap 0.8.0 to 0.9.0 (1x8, 4x2); "
-        "2 clauses. `conformance/sections/errors/causes/a-cause.py`"
-    ) in lines
+    (line,) = (line for line in lines if line.startswith("- **Title of a-cause.** `a-cause`"))
+    for each in (
+        "new_pmap 0.8.0 to 0.9.0 (1x8, 4x2)",
+        "2 clauses",
+        f"`{cause('a-cause')['file']}`",
+    ):
+        assert each in line
 
 
 def test_what_conforms_or_excuses_nothing_is_no_finding(found: Any) -> None:
@@ -134,25 +139,24 @@ def test_cells_that_deviate_and_that_differ_by_a_cause_are_one_finding(found: An
 
 def test_a_difference_that_is_new_stands_apart(found: Any) -> None:
     all_of_it = found(*DIFFERENT, compared=True)
-    assert [one.title for one in all_of_it.new] == [
-        "legacy_pmap to new_pmap, dtype: float32 → int32"
-    ]
-    assert "## Not looked at yet: 1" in as_markdown(all_of_it)
+    (new,) = all_of_it.new
+    assert new.title.split()[:3:2] == ["legacy_pmap", "new_pmap,"]
+    assert new.title.endswith("dtype: float32 → int32")
+    assert in_markdown(new.title) in as_markdown(all_of_it)
 
 
 def test_claims_without_a_clause_are_listed(found: Any) -> None:
     lines = as_markdown(found(cell("errors.a"))).splitlines()
-    assert lines[-3:] == [
-        "## Claims without a clause: 1",
-        "",
-        r"- C9 `migrate-pmap.gap`: A \[gap\].",
-    ]
+    assert lines[-3].startswith("## ")
+    assert lines[-3].endswith(": 1")
+    assert lines[-2:] == ["", r"- C9 `migrate-pmap.gap`: A \[gap\]."]
 
 
 def test_nothing_of_a_text_is_markup(tmp_path: Path) -> None:
     records = [*HEAD, cause("evil", title=HOSTILE), excused("errors.a", "0.9.0", cause="evil")]
     text = as_markdown(findings(load([write(tmp_path / "results", records)]), None))
-    assert "<script>" not in text.replace(r"\<script\>", "")
+    inline = [part for one in MarkdownIt().parse(text) for part in one.children or ()]
+    assert "html_inline" not in {part.type for part in inline}
     assert "\x1b" not in text
 
 
@@ -168,7 +172,7 @@ def test_findings_are_written_to_a_file(tmp_path: Path, capsys: Any) -> None:
     results = str(write(tmp_path / "results", [*HEAD, excused("errors.a", "0.9.0")]))
     file = tmp_path / "new" / "FINDINGS.md"
     assert main(["report", "findings", results, "-o", str(file)]) == 0
-    assert capsys.readouterr().out == f"1 causes, 1 claims without a clause: {file}\n"
+    assert re.fullmatch(rf"1 .*, 1 .*: {re.escape(str(file))}\n", capsys.readouterr().out)
     assert main(["report", "findings", results]) == 0
     assert capsys.readouterr().out == file.read_text(encoding="utf-8")
     assert main(["report", "findings", results, "--format", "json"]) == 0

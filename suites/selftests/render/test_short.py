@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 from unittest import TestCase
@@ -47,14 +48,16 @@ class Hazards(TestCase):
 
     def test_what_one_did_of_old_is_told_where_it_still_does_something(self) -> None:
         some = [hazard("raises", ("1x8", "no")), hazard("crashes", ("no", "1x8"))]
-        same = [replace(one, title="The second call") for one in some]
+        same = [replace(one, title="Both") for one in some]
         [said] = hazards(same, ("0.12.0", "0.9.0"))
-        assert said.text == "In JAX 0.12.0 raises (until 0.9.0 crashes): The second call"
+        assert said.text.count("Both") == 1
+        assert re.findall(r"\d[\d.]+|raises|crashes", said.text) == [
+            *("0.12.0", "raises"),
+            *("0.9.0", "crashes"),
+        ]
 
     def test_none_is_said_and_leads_nowhere(self) -> None:
-        assert [(one.text, one.anchor) for one in hazards([], ("0.12.0",))] == [
-            ("None was seen in any version", "")
-        ]
+        assert [one.anchor for one in hazards([], ("0.12.0",))] == [""]
 
 
 class OfMemory(TestCase):
@@ -65,10 +68,12 @@ class OfMemory(TestCase):
             table("reused", "1x8", figure("1.00")),
         ]
         [said] = memory(tables, 0, 0, "new pmap")
-        assert (
-            said.text == "reused 1.0 times on 1x8; copied 2.0 times on 1x8; "
-            "a refused one raises ValueError on 1x8 (new pmap)"
-        )
+        parts = said.text.removesuffix(" (new pmap)").split("; ")
+        assert [re.findall(r"^(?:a refused one|\w+)|\d\.\d|\w+Error", one) for one in parts] == [
+            ["reused", "1.0"],
+            ["copied", "2.0"],
+            ["a refused one", "ValueError"],
+        ]
 
     def test_topologies_that_agree_are_one_and_others_are_named(self) -> None:
         tables = [
@@ -78,14 +83,14 @@ class OfMemory(TestCase):
             table("b", "2x2", figure("2.0")),
         ]
         [said] = memory(tables, 0, 0, "new pmap")
-        assert (
-            said.text
-            == "a 1.0 times on 1x8 and 2x2; b 2.9 times on 1x8, 2.0 times on 2x2 (new pmap)"
-        )
+        assert [re.findall(r"\d\.\d|\dx\d", one) for one in said.text.split("; ")] == [
+            ["1.0", "1x8", "2x2"],
+            ["2.9", "1x8", "2.0", "2x2"],
+        ]
 
     def test_it_is_of_the_version_that_is_asked_for(self) -> None:
         [said] = memory([table("a", "1x8", figure("1.0"), figure("3.0"))], 0, 1, "new pmap")
-        assert said.text == "a 3.0 times on 1x8 (new pmap)"
+        assert re.findall(r"\d\.\d", said.text) == ["3.0"]
 
     def test_peaks_are_of_what_has_a_figure(self) -> None:
         tables = [

@@ -11,6 +11,7 @@ from typing import Any
 from parameterized import parameterized
 from sample_results import (
     HOSTILE,
+    MARKUP,
     Record,
     cause,
     claim,
@@ -24,7 +25,7 @@ from sample_results import (
     timing,
 )
 from sample_results import cell as cell_of
-from site_pages import Tags, loaded
+from site_pages import Tags, classed, loaded, text_in, tree
 
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.happened import happened
@@ -65,10 +66,11 @@ def test_a_clause_without_its_program_says_how_to_print_it() -> None:
     shown, listed = clause("errors.a", topologies=["1x8"]), clause("errors.b", topologies=["1x8"])
     made = render(results_of(*head(shown, listed | {"source": ""}), cell("0.9.0")))
     command = "pmap-conformance show errors.b"
-    assert command in made["clauses/errors.b.html"]
-    assert "this runs it by hand" not in made["clauses/errors.b.html"]
-    assert command.replace(".b", ".a") not in made["clauses/errors.a.html"]
-    assert "this runs it by hand" in made["clauses/errors.a.html"]
+    pages = {id: tree(made[f"clauses/{id}.html"]) for id in ("errors.a", "errors.b")}
+    assert command in text_in(pages["errors.b"])
+    assert "plain.run(" not in text_in(pages["errors.b"])
+    assert command.replace(".b", ".a") not in text_in(pages["errors.a"])
+    assert "plain.run(" in text_in(pages["errors.a"])
 
 
 def stepped(*steps: Record) -> list[Record]:
@@ -179,7 +181,7 @@ class Clauses(unittest.TestCase):
         page = self.page(*head(A), cell("0.9.0"), timing("errors.a", topology="1x8"))
         ((where, lines),) = page.timings
         assert where == "0.9.0, new_pmap on 1x8"
-        assert lines[0].startswith("timing.index.4kib, index: 1.58 ms")
+        assert {"timing.index.4kib,", "1.58"} < set(lines[0].split())
 
     @parameterized.expand(
         [
@@ -286,7 +288,7 @@ class Matrix(unittest.TestCase):
         ]
         listed, *texts = map(shown, pages)
         assert max(len(text.encode()) for text in (listed, *texts)) < SECTION_BYTES
-        assert sum(text.count('<tbody class="row') for text in texts) == 400
+        assert sum(len(classed(tree(text), "row")) for text in texts) == 400
         groups = {f"errors.group-{n // 9}" for n in range(400)}
         for page, text in zip(pages[1:], texts, strict=True):
             for anchor in re.findall(r'id="(g-[^"]+)"', text):
@@ -314,7 +316,7 @@ class Matrix(unittest.TestCase):
         site = render(results_of(*head(clause("errors.a", section=HOSTILE)), cell("0.9.0")))
         (name,) = (name for name in site if name.startswith("matrix/"))
         assert name.count("/") == 1
-        assert "<script>alert" in Tags(site[name]).text
+        assert MARKUP in Tags(site[name]).text
 
 
 def shown(page: Page) -> str:
@@ -368,7 +370,7 @@ class Causes(unittest.TestCase):
         both = clause("errors.a", topologies=["1x8", "4x2"])
         cells = [seen("0.8.0", "1x8"), seen("0.10.0", "4x2"), seen("0.12.0.1", "4x2")]
         (one,) = causes(Effects(results_of(*head(both), cause("dies"), *cells)))
-        assert one.places_line == "new pmap 0.8.0, 0.10.0 to 0.12.0.1"
+        assert re.findall(r"\d[\d.]+|to", one.places_line) == ["0.8.0", "0.10.0", "to", "0.12.0.1"]
 
     @parameterized.expand(
         [
@@ -401,5 +403,6 @@ class Causes(unittest.TestCase):
         }
         site = render(results_of(*sample(), cause("dies", shows=[shows])))
         text = Tags(site["causes/dies.html"]).text
-        assert "new pmap on 1x8, jax <0.10" in text
+        assert "new pmap on 1x8" in text
+        assert "jax <0.10" in text
         assert "kept\nkept\n(SIGSEGV)" in text

@@ -44,16 +44,19 @@ def rendered(*timings: Record) -> tuple[str, ...]:
 
 class Slower(TestCase):
     def test_all_sizes_are_one_line(self) -> None:
-        assert rendered(
+        (line,) = rendered(
             measured(ratio(16, 11, 21)),
             measured(ratio(55.4, 24, 57), timing="timing.index.64kib"),
-        ) == ("new pmap, index: 16 to 55 times as long as legacy pmap of jax 0.8.0, 1.58 ms",)
+        )
+        assert line.startswith("new pmap, index: 16 to 55 times ")
+        assert line.endswith("legacy pmap of jax 0.8.0, 1.58 ms")
 
     def test_what_is_within_the_spread_is_no_difference(self) -> None:
         assert not rendered(measured(ratio(1.4, 0.8, 2)))
-        assert rendered(
+        (line,) = rendered(
             measured(ratio(1.4, 0.8, 2)), measured(ratio(3, 2, 4), timing="timing.index.64kib")
-        ) == ("new pmap, index: 1 to 3 times as long as legacy pmap of jax 0.8.0, 1.58 ms",)
+        )
+        assert line.startswith("new pmap, index: 1 to 3 times ")
 
     @parameterized.expand(
         [

@@ -46,6 +46,7 @@ from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause, processes
 from conformance.spec.expectation import not_applicable, raises, returns
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
+from conformance.spec.topology import Topology
 from harness.clusters.cluster import ClusterDown
 from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault, ProcessState
@@ -256,20 +257,20 @@ def test_a_cell_can_be_read_before_the_file_is_closed(file: File) -> None:
 
 
 def test_a_target_that_could_not_be_had_says_why(file: File) -> None:
-    runner = runner_on(FakePool(), GOOD, target=None, unavailable="no Python of 3.12 or newer")
+    runner = runner_on(FakePool(), GOOD, target=None, unavailable="no Python")
     write(file, runner, cell_of(GOOD))
     (header,) = file.records("target")
-    assert header["unavailable"] == "no Python of 3.12 or newer"
+    assert header["unavailable"] == "no Python"
     assert header["jax"] is None
     (cell,) = file.records("cell")
-    assert (cell["verdict"], cell["reason"]) == (Verdict.NOT_RUN, "no Python of 3.12 or newer")
+    assert (cell["verdict"], cell["reason"]) == (Verdict.NOT_RUN, "no Python")
     (target,) = load([file.path]).targets
-    assert target.unavailable == "no Python of 3.12 or newer"
+    assert target.unavailable == "no Python"
 
 
 @pytest.mark.parametrize(
     "down",
-    [TargetDown("python did not answer"), ClusterDown(fault(Verdict.CRASHED))],
+    [TargetDown("no answer"), ClusterDown(fault(Verdict.CRASHED))],
     ids=["target", "cluster"],
 )
 def test_a_target_that_came_up_late_is_available(file: File, down: Exception) -> None:
@@ -306,12 +307,8 @@ def test_a_known_deviation_fits_the_schema() -> None:
     assert record["verdict"] == Verdict.KNOWN_DEVIATION
     assert record["deviation"] == {
         "observed": "code value",
-        "why": "the check was removed",
-        "link": "https://example.org/issues/1",
-        "kind": "implementation",
-        "review": "2027-01-31",
-        "jax": ">=0.8",
-    }
+        "review": entry().review.isoformat(),
+    } | {name: getattr(entry(), name) for name in ("why", "link", "kind", "jax")}
 
 
 @pytest.mark.parametrize("kind", [Verdict.CRASHED, Verdict.HUNG])
@@ -331,10 +328,8 @@ def test_a_cluster_that_does_not_come_up_fits_the_schema(kind: str) -> None:
 def test_an_implementation_that_was_removed_is_not_run() -> None:
     pool = FakePool(facts={**FACTS, "implementations": [NEW_PMAP]})
     record = only(GOOD, runner_on(pool, GOOD), LEGACY_PMAP)
-    assert (record["verdict"], record["reason"]) == (
-        Verdict.REMOVED,
-        "jax 0.9.0 has no legacy_pmap",
-    )
+    assert record["verdict"] == Verdict.REMOVED
+    assert {"0.9.0", LEGACY_PMAP} < set(record["reason"].split())
     assert pool.cases == []
 
 
@@ -358,20 +353,20 @@ def test_a_topology_that_is_too_small_is_not_run() -> None:
     clause = clause_of(returns(doubled), needs=processes(3))
     record = only(clause, runner_on(pool, clause))
     assert record["verdict"] == Verdict.NOT_APPLICABLE
-    assert record["reason"] == "needs at least 3 processes, 2x2 has 2"
+    assert record["reason"] == processes(3).unmet(Topology(2, 2))
     assert pool.cases == []
 
 
 def test_a_target_that_goes_down_is_not_run() -> None:
-    record = only(GOOD, runner_on(FakePool(down=TargetDown("python did not answer")), GOOD))
-    assert (record["verdict"], record["reason"]) == (Verdict.NOT_RUN, "python did not answer")
+    record = only(GOOD, runner_on(FakePool(down=TargetDown("no answer")), GOOD))
+    assert (record["verdict"], record["reason"]) == (Verdict.NOT_RUN, "no answer")
 
 
 def test_a_cell_whose_verdicts_differ_is_flaky() -> None:
     pool = FakePool(observations(), observations(WRONG_ONCE), observations())
     record = only(GOOD, runner_on(pool, GOOD, repeat=3))
     assert record["verdict"] == Verdict.FLAKY
-    assert record["reason"].startswith("conforms 2 of 3, deviates 1 of 3; a call: same shape")
+    assert record["reason"].startswith("conforms 2 of 3, deviates 1 of 3; ")
     assert not all(f["holds"] for f in record["findings"])
 
 
@@ -463,12 +458,10 @@ def test_of_a_cell_whose_pytest_process_died_one_record_is_left(
     assert session.verdicts == {outcome.verdict.value: 1}
     if run_again:
         assert outcome.verdict.value == Verdict.CONFORMS
-        assert outcome.reason.endswith(
-            "; run a second time, as the pytest process that ran it first died"
-        )
+        assert outcome.reason.startswith(f"{record.reason}; ")
     else:
         assert outcome.verdict.value == Verdict.NOT_RUN
-        assert outcome.reason == "the pytest process that ran this cell died"
+        assert "died" in outcome.reason
         assert len(session.red) == 1
 
 
@@ -488,12 +481,13 @@ def test_a_cell_that_was_judged_before_its_process_died_keeps_its_record(file: F
 @pytest.mark.parametrize("excused", [False, True])
 def test_what_was_not_run_is_red_unless_that_was_excused(excused: bool) -> None:
     session = Session(options(skip_missing=excused), Catalogue({GOOD.id: GOOD}), CLAIMS, ())
-    unavailable = runner_on(FakePool(), GOOD, target=None, unavailable="no such luck")
+    unavailable = runner_on(FakePool(), GOOD, target=None, unavailable="no luck")
     session.count(unavailable.run(cell_of(GOOD)))
     assert session.verdicts == {Verdict.NOT_RUN: 1}
-    assert session.red == (
-        [] if excused else [f"NOT RUN {GOOD.id} new_pmap 2x2 {SPEC}: no such luck"]
-    )
+    assert len(session.red) == (0 if excused else 1)
+    for line in session.red:
+        assert {GOOD.id, NEW_PMAP, "2x2", f"{SPEC}:"} < set(line.split())
+        assert line.endswith(": no luck")
 
 
 def test_what_lacks_a_program_that_its_clause_asks_for_is_skipped_and_said() -> None:
@@ -542,7 +536,7 @@ def options(**other: Any) -> Options:
                         Path("/my envs/é"),
                     ),
                 ),
-                Asked("jax==0.12.0.1", None, "no Python of 3.12 or newer"),
+                Asked("jax==0.12.0.1", None, "no Python"),
             )
         ),
     ],

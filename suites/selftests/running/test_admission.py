@@ -63,9 +63,7 @@ def ours(folder: Path, progress: Callable[[str], None] = lambda _: None) -> Admi
 def test_permits_of_another_process_are_not_ours(tmp_path: Path, hold: Hold) -> None:
     assert next_line(hold(2)) == "held"
     began = time.monotonic()
-    with pytest.raises(
-        NoRoom, match=r"held the process permits for 0\.3 s: end them, or run fewer"
-    ):
+    with pytest.raises(NoRoom, match=r"process permits .* 0\.3 s"):
         ours(tmp_path).acquire(2, timeout_s=0.3)
     assert 0.3 <= time.monotonic() - began < SOON_S
     ours(tmp_path).acquire(1, timeout_s=SOON_S).release()
@@ -107,7 +105,7 @@ def test_more_than_there_are_is_refused_without_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "time", None)
-    with pytest.raises(NoRoom, match=r"4 processes at once .* takes \(3,.* smaller --topology"):
+    with pytest.raises(NoRoom, match=r"^4 processes .*\(3,.*--topology"):
         ours(tmp_path).acquire(CAPACITY + 1)
 
 
@@ -116,7 +114,8 @@ def test_a_long_wait_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     told: list[str] = []
     with ours(tmp_path).acquire(CAPACITY), pytest.raises(NoRoom):
         ours(tmp_path, told.append).acquire(1, timeout_s=1.5)
-    assert told == ["waiting for other clusters on this machine (process)"]
+    (line,) = told
+    assert line.endswith("(process)")
 
 
 def test_a_short_wait_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

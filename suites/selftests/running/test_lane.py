@@ -30,6 +30,7 @@ from harness.running.runner import Runner, not_run
 ROOT = Path(__file__).parents[3]
 SCHEMA = schema()
 OLD, NEW, THIRD = "jax==0.9.0", "jax==0.12.0.1", "jax==0.10.2"
+OF_LEGACY = f"legacy pmap of {OLD}"  # as results files have it
 TIMING = Timing(("index", "shard"), ("indexing.integer.zero",), baseline="shard")
 
 
@@ -135,19 +136,17 @@ def test_a_contender_is_compared_with_its_baseline_and_with_legacy_of_the_same_t
     found = lane.against("index", heat[B], heat.values(), TIMING)
     assert [(one.to, one.median) for one in found] == [
         ("shard", 6.0),
-        (f"legacy pmap of {OLD}", 2.0),
+        (OF_LEGACY, 2.0),
     ]
     # The baseline itself is compared with legacy alone, and legacy with its baseline alone.
-    assert [one.to for one in lane.against("shard", heat[B], heat.values(), TIMING)] == [
-        f"legacy pmap of {OLD}"
-    ]
+    assert [one.to for one in lane.against("shard", heat[B], heat.values(), TIMING)] == [OF_LEGACY]
     assert [one.to for one in lane.against("index", heat[A], heat.values(), TIMING)] == ["shard"]
 
 
 def test_a_target_without_legacy_is_compared_with_legacy_of_another() -> None:
     heat, _ = heat_of([A, B, C])
     found = lane.against("index", heat[C], heat.values(), TIMING)
-    assert [one.to for one in found] == ["shard", f"legacy pmap of {OLD}"]
+    assert [one.to for one in found] == ["shard", OF_LEGACY]
 
 
 def test_nothing_is_compared_with_a_legacy_that_failed() -> None:
@@ -227,9 +226,7 @@ def test_the_lane_refuses_to_run_beside_other_tests() -> None:
 def test_a_ratio_needs_more_than_one_block() -> None:
     ran = pytest_on("-m", "benchmark", "--blocks", "1")
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR
-    assert (
-        "--blocks: '1': give a whole number from 2 to 1000, as a single block shows" in ran.stderr
-    )
+    assert "--blocks: '1'" in ran.stderr
 
 
 @pytest.mark.long

@@ -72,7 +72,7 @@ def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     file.write_text(as_text(found), "utf-8")
     assert load_libraries(file) == found
     (tmp_path / "other.json").write_text('{"schema": 99}', "utf-8")
-    with pytest.raises(LibrariesError, match="it has schema 99"):
+    with pytest.raises(LibrariesError, match="schema 99"):
         load_libraries(tmp_path / "other.json")
 
 
@@ -106,7 +106,7 @@ def test_unreplicate_follows_flax_and_not_jax(jax: str, flax: str, devices: int)
         if (one.library, one.version, one.jax, one.pinned) == ("flax", flax, jax, True)
     )
     note = found.uses["flax.jax_utils.unreplicate"].note
-    assert note == f"returns an array on {devices} of 2 devices"
+    assert note.endswith(f"on {devices} of 2 devices")
 
 
 def test_a_library_that_warns_beside_the_older_jax_is_upgraded_too() -> None:

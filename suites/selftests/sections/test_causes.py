@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from reports.analysis.effects.known import load_known
 
 GOOD: Mapping[str, str] = {
     "title": "'A headline'",
-    "sentence": "'JAX does this, and a user feels that.'",
+    "sentence": "'JAX does this.'",
     "kind": "'implementation'",
     "tags": "['jax.pmap']",
     "links": "['https://example.org/1']",
@@ -79,7 +80,7 @@ def test_a_cause_is_read_with_its_program(make: Write) -> None:
         slug="a-cause",
         section="errors",
         title="A headline",
-        sentence="JAX does this, and a user feels that.",
+        sentence="JAX does this.",
         kind="implementation",
         tags=("jax.pmap",),
         links=("https://example.org/1",),
@@ -154,7 +155,7 @@ def test_a_program_may_end_in_its_own_way(make: Write, ends: str) -> None:
     ],
 )
 def test_a_program_is_plain_jax(make: Write, line: str) -> None:
-    with pytest.raises(CauseError, match=r"a-cause\.py: imports .*, which is not plain JAX"):
+    with pytest.raises(CauseError, match=r"a-cause\.py: imports"):
         load(make(toml(), f"{PROGRAM}\n{line}\n"))
 
 
@@ -166,7 +167,7 @@ def test_a_program_may_import_what_it_requires(make: Write) -> None:
 
 
 def test_the_two_files_of_a_cause_belong_together(make: Write) -> None:
-    with pytest.raises(CauseError, match=r"there is no a-cause\.py that shows it"):
+    with pytest.raises(CauseError, match=r"no a-cause\.py"):
         load(make(toml(), None))
     with pytest.raises(CauseError, match="called by words-with-hyphens"):
         load(make(toml(), slug="A_cause"))
@@ -185,13 +186,13 @@ def test_all_causes_are_found_by_their_slugs(make: Write, tmp_path: Path) -> Non
 def test_no_two_causes_have_one_name(make: Write, tmp_path: Path) -> None:
     make(toml())
     make(toml(), section="rank")
-    with pytest.raises(CauseError, match="errors has a cause of that name"):
+    with pytest.raises(CauseError, match=r"a-cause.*errors"):
         load_causes(tmp_path / "conformance" / "sections")
 
 
 def test_a_program_without_its_words_is_refused(make: Write, tmp_path: Path) -> None:
     make(toml()).with_name("left-over.py").write_text(PROGRAM)
-    with pytest.raises(CauseError, match=r"left-over\.py: no left-over\.toml says"):
+    with pytest.raises(CauseError, match=r"left-over\.py: no left-over\.toml"):
         load_causes(tmp_path / "conformance" / "sections")
 
 
@@ -236,11 +237,11 @@ def test_causes_and_those_that_name_them_agree(make: Write) -> None:
     causes = {"a-cause": load(make(toml(remedies="['errors.b']")))}
     named = {"a-cause": ["errors.a"]}
     check(causes, ["errors.a", "errors.b"], named)
-    with pytest.raises(CauseError, match=r"cause a-cause: no clause is called errors\.b"):
+    with pytest.raises(CauseError, match=r"^cause a-cause: .*errors\.b"):
         check(causes, ["errors.a"], named)
-    with pytest.raises(CauseError, match="cause a-cause: no clause and no deviation entry"):
+    with pytest.raises(CauseError, match=r"^cause a-cause: no clause and"):
         check(causes, ["errors.a", "errors.b"], {})
-    with pytest.raises(CauseError, match=r"some\.toml, entry 2: no cause is called other"):
+    with pytest.raises(CauseError, match=r"^some\.toml, entry 2: .*other"):
         check(causes, ["errors.b"], named | {"other": ["some.toml, entry 2", "errors.a"]})
 
 
@@ -256,16 +257,14 @@ def test_a_part_is_of_a_cause_that_is_whole(make: Write) -> None:
     ):
         wrong = load(make(toml(part_of=f"'{of}'"), slug=slug))
         causes = {"whole": whole, "part": part, slug: wrong}
-        with pytest.raises(CauseError, match=f"cause {slug}: part_of {of}, which is {said}"):
+        with pytest.raises(CauseError, match=f"^cause {slug}: part_of {of}, .*{said}"):
             check(causes, [], {one: named[one] for one in causes})
 
 
 def test_a_cause_is_judged_by_clauses_or_found_by_comparing(make: Write) -> None:
     causes = {"a-cause": load(make(toml(compared="true")))}
     check(causes, ["errors.a"], {})
-    with pytest.raises(
-        CauseError, match=r"errors\.a names it, so it is judged: leave out compared"
-    ):
+    with pytest.raises(CauseError, match=r"errors\.a .*compared"):
         check(causes, ["errors.a"], {"a-cause": ["errors.a"]})
 
 
@@ -345,7 +344,8 @@ def test_a_run_is_held_against_what_is_said(shown: Any, ended: Ended, said: str)
 def test_of_several_processes_those_are_judged_that_are_meant() -> None:
     two = [FINE, BROKEN]
     said = running.wrong(Shows((NEW_PMAP,), prints="[0, 2]..."), two)
-    assert said.startswith("process 1: ended with exit 1")
+    assert said.startswith("process 1: ")
+    assert "exit 1" in said
     assert running.wrong(Shows((NEW_PMAP,), prints="[0, 2]...", process=0), two) == ""
     assert running.wrong(Shows((NEW_PMAP,), raises="ValueError...", process=1), two) == ""
     assert running.wrong(Shows((NEW_PMAP,), raises="ValueError...", process=0), two)
@@ -401,19 +401,22 @@ def test_results_say_where_a_cause_shows(results: Path) -> None:
 def test_causes_are_listed_with_their_versions(make: Write, results: Path) -> None:
     causes = {slug: load(make(toml(), slug=slug)) for slug in ("a-cause", "unseen")}
     lines = list(running.listed(causes, {"a-cause": ["errors.a", "entry 1"]}, [results]))
-    assert lines == [
+    at = [number for number, line in enumerate(lines) if re.match(r"(  )?\S", line)]
+    assert [lines[number] for number in at] == [
         "errors:",
         "  a-cause: A headline",
-        "      JAX does this, and a user feels that.",
-        "      named by 2; implementation; see https://example.org/1",
-        "      new_pmap on 4x2: 0.9.0 to 0.10.0 (of 3 that were run)",
         "  unseen: A headline",
-        "      JAX does this, and a user feels that.",
-        "      named by 0; implementation; see https://example.org/1",
-        "      no cell of these results shows it",
         "2 causes",
     ]
-    assert not any("no cell" in line for line in running.listed(causes, {}, []))
+    seen, unseen = "\n".join(lines[at[1] : at[2]]), "\n".join(lines[at[2] :])
+    one = causes["a-cause"]
+    for part in (one.sentence, one.kind, *one.links):
+        assert part in seen
+        assert part in unseen
+    assert [re.findall(r"named by (\d)", part) for part in (seen, unseen)] == [["2"], ["0"]]
+    ran = running.ranges({"0.9.0", "0.10.0"}, ["0.8.0", "0.9.0", "0.10.0"])
+    assert f"new_pmap on 4x2: {ran}" in seen
+    assert len(list(running.listed(causes, {}, []))) < len(lines)
 
 
 # Running
@@ -447,9 +450,10 @@ def test_a_program_is_run_where_it_shows_something(make: Write) -> None:
         ("a-cause", LEGACY_PMAP, "1x2"),
     ]
     assert done[0].wrong == ""
-    assert done[1].wrong.startswith("printed \"['0', '2']\\nFalse\" in place of")
-    assert said[0].startswith("shown a-cause under new_pmap on 1x8, jax ")
-    assert said[1].startswith("WRONG a-cause under legacy_pmap on 1x2, jax ")
+    assert "['0', '2']" in done[1].wrong
+    assert [line.split()[:2] for line in said[:2]] == [["shown", "a-cause"], ["WRONG", "a-cause"]]
+    for line, place in zip(said, (("new_pmap", "1x8,"), ("legacy_pmap", "1x2,")), strict=True):
+        assert set(place) < set(line.split())
     record = done[1].record()
     assert record["processes"] == [{"end": "exit 0", "out": "['0', '2']\nFalse\n", "err": ""}]
     assert record["wrong"] == done[1].wrong
@@ -462,7 +466,8 @@ def test_a_program_may_be_run_where_nothing_is_said(make: Write) -> None:
     assert running.run(causes, ["current"], [], say=said.append) == []
     (one,) = running.run(causes, ["current"], [], everywhere=True, say=said.append)
     assert (one.wrong, one.ended[0].end) == ("", "exit 0")
-    assert said[0].startswith("says nothing here a-cause under new_pmap on 1x8")
+    assert "a-cause" in said[0]
+    assert not said[0].startswith(("shown", "WRONG"))
 
 
 @pytest.mark.usefixtures("at")
@@ -471,7 +476,7 @@ def test_a_program_that_shows_the_same_where_nothing_is_said_is_wrong(make: Writ
     same = "\"['1', '8']\\nFalse\""
     causes = {"a-cause": load(make(toml(shows(jax="'<0.1'", prints=same)), SWITCH))}
     (one,) = running.run(causes, ["current"], [], everywhere=True, say=lambda _: None)
-    assert one.wrong == "shows what is said of jax <0.1 alone"
+    assert "<0.1" in one.wrong
 
 
 @pytest.mark.usefixtures("at")
@@ -485,10 +490,10 @@ def test_a_program_that_requires_more_is_not_run(make: Write) -> None:
     causes = {"a-cause": load(make(toml(requires="['absl-py']"), SWITCH))}
     said: list[str] = []
     assert running.run(causes, ["current"], [], say=said.append) == []
-    assert said[0].startswith("not run a-cause, jax ")
-    assert said[0].endswith("it requires absl-py: --extra absl-py")
+    assert said[0].startswith("not run a-cause")
+    assert said[0].endswith("--extra absl-py")
 
 
 def test_what_is_no_cause_cannot_be_run(make: Write) -> None:
-    with pytest.raises(ValueError, match="no cause is called b, or begins so"):
+    with pytest.raises(ValueError, match=r"called b\b"):
         running.run({"a-cause": load(make(toml()))}, ["current"], ["b"])

@@ -296,7 +296,7 @@ def test_a_family_that_can_make_no_clause_is_refused(
 
 
 def test_two_rows_of_one_key_are_refused() -> None:
-    with pytest.raises(ValueError, match="two rows are called 'zero': rename one"):
+    with pytest.raises(ValueError, match=r"^two rows .*'zero'"):
         table(ZERO, SLICE, Form("zero", "another"))
 
 
@@ -305,7 +305,7 @@ def test_every_row_must_expect_something_of_every_implementation(missing: str) -
     def expect(form: Form) -> dict[str, Expectation]:
         return {name: e for name, e in EXPECT.items() if name != missing or form is ZERO}
 
-    with pytest.raises(ValueError, match=rf"clause errors\.slice expects nothing of {missing}"):
+    with pytest.raises(ValueError, match=rf"errors\.slice expects nothing of {missing}"):
         declared(expect=expect)
 
 
@@ -430,7 +430,7 @@ def test_a_fact_that_is_not_dotted_words_is_refused(fact: str) -> None:
     def plain(impl: Any, cluster: Any) -> None:
         """The rows are doubled."""
 
-    with pytest.raises(ValueError, match=r"clause errors\.a: the fact .* is not dotted lower-case"):
+    with pytest.raises(ValueError, match=r"errors\.a: the fact .* dotted lower-case"):
         clause("errors.a", claim=CLAIM, expect=EXPECT, fact=fact)(plain)
 
 
@@ -470,5 +470,5 @@ def test_a_field_that_the_rows_of_two_tables_have_is_refused() -> None:
 
 
 def test_a_family_whose_rows_have_no_claim_must_name_one() -> None:
-    with pytest.raises(ValueError, match="has no claim, and neither have its rows"):
+    with pytest.raises(ValueError, match="has no claim"):
         declared(claim=None, title="It.")

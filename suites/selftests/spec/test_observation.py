@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from unittest import TestCase
 
@@ -12,6 +13,7 @@ import pytest
 from observations import JAX, leaf, observation, raised, received, returned
 from parameterized import parameterized
 
+from conformance.spec.codes import Code
 from conformance.spec.comparing import HALF_TOLERANCE, difference
 from conformance.spec.observation import (
     MESSAGE_KEPT,
@@ -144,8 +146,8 @@ def test_a_cluster_is_clean_only_after_steps_that_returned() -> None:
 
 
 def test_an_exception_is_said_in_one_line() -> None:
-    error = Raised("ValueError", (), "lower", "Received\n  incompatible\tdevices\n\nfor jit")
-    assert str(error) == "raised ValueError (phase lower): Received incompatible devices for jit"
+    error = Raised("ValueError", (), "lower", "one\n  line\tonly\n\n.")
+    assert str(error) == "raised ValueError (phase lower): one line only ."
 
 
 def test_a_long_message_is_cut() -> None:
@@ -166,17 +168,15 @@ def test_a_large_array_is_said_in_one_short_line() -> None:
 def test_a_leaf_says_its_own_shape_and_what_is_here_of_it() -> None:
     one = Leaf("", "ArrayImpl", (8, 1), "int32", np.array([[1], [2]], np.int32))
     assert str(one) == "int32[8, 1] [[1], [2]]"
-    assert str(Leaf("", "ArrayImpl", (8,), "int32", None)) == (
-        "ArrayImpl int32[8] without local values"
-    )
+    assert str(Leaf("", "ArrayImpl", (8,), "int32", None)).startswith("ArrayImpl int32[8] without")
 
 
 def test_a_step_says_how_it_ended() -> None:
     one = Leaf("", "ArrayImpl", (1,), "int32", np.array([1], np.int32))
-    assert str(Step("first call", (one, one))) == "returned int32[1] [1], int32[1] [1]"
+    assert str(Step("first call", (one, one))) == f"returned {one}, {one}"
     assert str(Step("first call")) == "returned nothing"
     error = Raised("ValueError", (), "trace", "no")
-    assert str(Step("first call", (), error)) == "raised ValueError (phase trace): no"
+    assert str(Step("first call", (), error)) == str(error)
 
 
 # Differences
@@ -208,7 +208,9 @@ class DifferenceTest(TestCase):
 
     def test_is_a_dtype_where_the_values_agree(self) -> None:
         text = difference(received_leaf(np.array([1, 2], np.int32)), np.array([1.0, 2.0]))
-        assert text == "dtype int32 in place of float64: int32[2] [1, 2]"
+        assert text is not None
+        assert text.code == Code.DTYPE
+        assert re.findall(r"[a-z]+\d+", text)[:2] == ["int32", "float64"]
 
     @parameterized.expand(
         [
@@ -227,7 +229,8 @@ class DifferenceTest(TestCase):
     ) -> None:
         text = difference(received_leaf(np.array(has, dtype)), np.array(want, dtype))
         assert text is not None
-        assert text.startswith(f"same shape, wrong values{said}{dtype}[2]")
+        assert text.code == Code.VALUE
+        assert f"{said}{dtype}[2]" in text
 
     @parameterized.expand([("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)])
     def test_forgives_more_where_numbers_are_short(self, case: str, dtype: Any) -> None:

@@ -5,7 +5,9 @@ A schema that changes gets a migration and leaves a file of the old one here.
 
 from __future__ import annotations
 
+import json
 import lzma
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -72,8 +74,8 @@ def test_a_newer_schema_is_refused_with_one_line_and_nothing_is_written(
     assert main([*command, str(FIRST), str(newer), *options]) == FAILED
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert f"schema {SCHEMA_VERSION + 1} is newer than {SCHEMA_VERSION}" in said
-    assert "update it" in said
+    assert re.search(rf"schema {SCHEMA_VERSION + 1}\b.*\b{SCHEMA_VERSION}\b", said)
+    assert "newer" in said
     assert not (tmp_path / "site").exists()
 
 
@@ -83,5 +85,6 @@ def test_a_compressed_file_cut_short_is_one_clear_error(
     cut = tmp_path / "cut.jsonl.xz"
     cut.write_bytes(FIRST.read_bytes()[:-40])
     assert main(["results", "summary", str(cut)]) == FAILED
-    assert "not a whole xz file" in capsys.readouterr().err
-    assert lzma.decompress(FIRST.read_bytes()).startswith(b'{"kind": "target", "schema": 1')
+    assert "whole xz file" in capsys.readouterr().err
+    first = json.loads(lzma.decompress(FIRST.read_bytes()).splitlines()[0])
+    assert (first["kind"], first["schema"]) == ("target", 1)

@@ -27,6 +27,7 @@ from sample_results import (
     unavailable,
     write,
 )
+from site_pages import Tags
 
 import reports
 from conformance.model.records import Cause
@@ -161,7 +162,8 @@ def test_a_torn_last_line_is_dropped_and_mentioned(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole + '{"kind": "cell", "clause": "é'.encode()[:-1])
     results = load([path])
-    assert results.notes == ("r.jsonl: line 5 is torn (interrupted run) and was dropped",)
+    (note,) = results.notes
+    assert note.startswith("r.jsonl: line 5 ")
     assert only_outcome(results).verdict is Verdict.CONFORMS
 
 
@@ -253,19 +255,20 @@ def test_of_several_records_the_newest_speaks_and_it_is_said(load_records: Any) 
         assert one.verdict is Verdict.CONFORMS
         assert [run.started for run in one.runs] == [new["started"]]
         (note,) = (text for text in results.notes if "more than once" in text)
-        assert note.startswith("2 cells are recorded more than once; the newest record")
-        assert "the verdicts differ in 1: errors.a new_pmap" in note
+        assert note.startswith("2 cells ")
+        assert "differ in 1: errors.a new_pmap" in note
 
 
 def test_a_verdict_that_nobody_knows_is_shown(load_records: Any) -> None:
-    results = load_records([*HEAD, cell("errors.a", "exploded <b>", reason="it did")])
+    unknown = "exploded <b>"
+    results = load_records([*HEAD, cell("errors.a", unknown, reason="so")])
     outcome = only_outcome(results)
-    assert (outcome.verdict, outcome.reason) == (Verdict.UNKNOWN, "exploded <b>: it did")
-    assert "the verdict 'exploded <b>' is not known to this program" in results.notes[0]
+    assert (outcome.verdict, outcome.reason) == (Verdict.UNKNOWN, f"{unknown}: so")
+    assert unknown in results.notes[0]
     pages = render(results)
-    assert "exploded &lt;b&gt;" in pages["targets.html"]
-    assert "exploded <b>: it did" in pages["data/matrix.json.xz"]
-    assert not any("exploded <b>" in text for path, text in pages.items() if ".html" in path)
+    assert unknown in Tags(pages["targets.html"]).text
+    assert outcome.reason in pages["data/matrix.json.xz"]
+    assert not any(unknown in text for path, text in pages.items() if path.endswith(".html"))
 
 
 def test_an_implementation_that_nobody_knows_is_shown(load_records: Any) -> None:
@@ -281,7 +284,7 @@ def test_a_compressed_file_reads_the_same(compressed: bool, tmp_path: Path) -> N
     packed.write_bytes(lzma.compress(path.read_bytes()))
     assert load([packed]).outcomes.keys() == load([path]).outcomes.keys()
     packed.write_bytes(packed.read_bytes()[:-30] if compressed else path.read_bytes())
-    assert "not a whole xz file" in error_of(packed)
+    assert "whole xz file" in error_of(packed)
 
 
 def test_of_records_of_one_time_the_later_file_speaks(load_records: Any) -> None:
@@ -343,7 +346,9 @@ def test_a_crash_before_the_target_was_known_is_kept(load_records: Any) -> None:
     )
     (known,) = results.targets
     assert known.jax == "0.9.0"
-    assert [o.reason for o in results.outcomes.values()] == ["third", "the reason of crashed"]
+    assert [o.reason for o in results.outcomes.values()] == [
+        *("third", cell("errors.a", "crashed")["reason"]),
+    ]
 
 
 def test_an_unavailable_target_of_two_versions_stays_unknown(load_records: Any) -> None:
@@ -439,16 +444,16 @@ def test_clauses_without_any_cell_are_not_run(load_records: Any) -> None:
 
 def test_the_table_shows_what_occurs_and_always_the_two(load_records: Any) -> None:
     lines = as_text(load_records([*HEAD, cell("errors.a")])).splitlines()
-    assert lines[0] == "1 facts, each by the gravest of its cells:"
+    assert lines[0].startswith("1 facts")
     assert lines[2].split() == ["target", "implementation", "conforms", "deviates"]
-    second = lines.index("3 cells of 1 clauses:") + 2
+    second = next(at for at, line in enumerate(lines) if line.startswith("3 cells")) + 2
     assert lines[second].split() == [
         *("target", "implementation", "conforms", "deviates"),
         *("not", "run"),
     ]
     assert re.split(r"\s{2,}", lines[second + 3]) == ["jax 0.9.0", "new_pmap", "1", "0", "0"]
     assert lines[-3].split() == ["total", "1", "0", "2"]
-    assert lines[-1] == "claims covered: 1 of 1"
+    assert re.findall(r"\d+", lines[-1]) == ["1", "1"]
 
 
 def test_a_fact_counts_once_and_by_its_gravest_cell(load_records: Any) -> None:
@@ -471,15 +476,17 @@ def test_a_fact_counts_once_and_by_its_gravest_cell(load_records: Any) -> None:
 
 def test_a_partial_run_is_about_what_it_ran(load_records: Any) -> None:
     records = [*HEAD, claim("b"), clause("errors.b", claim="b"), cell("errors.a")]
-    results = load_records(records)
-    assert "clauses with a result: 1 of 2" in as_text(results)
-    assert "claims covered: 1 of 2, 1 not run" in as_text(results)
+    clauses, claims = as_text(load_records(records)).splitlines()[-2:]
+    assert re.findall(r"\d+", clauses) == ["1", "2"]
+    assert re.findall(r"\d+", claims) == ["1", "2", "1"]
 
 
 def test_the_table_names_what_is_missing(load_records: Any) -> None:
-    text = as_text(load_records(sample()))
-    assert "unavailable: jax 0.12.0.1: no Python of 3.12 or newer" in text
-    assert "claims covered: 1 of 2" in text
+    lines = as_text(load_records(sample())).splitlines()
+    (missing,) = (one for one in sample() if one.get("unavailable"))
+    (line,) = (line for line in lines if line.startswith("unavailable: jax 0.12.0.1"))
+    assert line.endswith(f": {missing['unavailable']}")
+    assert re.findall(r"\d+", lines[-1])[:2] == ["1", "2"]
 
 
 # The command line

@@ -6,6 +6,7 @@ import errno
 import json
 import lzma
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -33,6 +34,7 @@ from harness.running.runner import not_run
 ROOT = Path(__file__).parents[3]
 SOON_S = 60.0  # of a command that imports what it needs, on a loaded machine
 CLAIMS = load_claims()
+FULL = os.strerror(errno.ENOSPC)  # what the system says of a full disk
 CELL = not_run(CellId("errors.none", "new_pmap", "1x8", "t"), "no such target")
 SUITE = """
 import pytest
@@ -121,7 +123,7 @@ def test_an_error_names_the_file_that_the_user_named(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
 def test_a_full_disk_names_the_file_and_leaves_nothing() -> None:
-    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+    with pytest.raises(OSError, match=f"{FULL}: '/dev/full'"):
         write_text(Path("/dev/full"), "text")
 
 
@@ -171,10 +173,10 @@ def test_what_is_written_whole_has_its_place_at_the_end(tmp_path: Path) -> None:
 def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
     one = recorder(file)
-    with pytest.raises(ResultsError, match=r"results\.jsonl: another run is writing it: wait"):
+    with pytest.raises(ResultsError, match=r"results\.jsonl: another run"):
         recorder(file)
     one.cell(CELL, None)
-    with pytest.raises(ResultsError, match="another run is writing it"):
+    with pytest.raises(ResultsError, match="another run"):
         recorder(file)
     one.close()
     recorder(file).close()
@@ -236,29 +238,25 @@ def test_a_second_run_with_one_results_file_is_refused_at_its_start(tmp_path: Pa
     ended = run_pytest(tmp_path, "--results", str(file), "--collect-only", "-q")
     one.close()
     assert ended.returncode == pytest.ExitCode.USAGE_ERROR
-    assert ended.stderr.strip() == (
-        f"ERROR: {file}: another run is writing it: wait for its end, or name another file"
-    )
+    assert re.fullmatch(rf"ERROR: {re.escape(str(file))}: another run .+", ended.stderr.strip())
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
 def test_a_full_disk_refuses_the_results_at_the_start(tmp_path: Path) -> None:
     ended = run_pytest(tmp_path, "--results", "/dev/full", "--collect-only", "-q")
     assert ended.returncode == pytest.ExitCode.USAGE_ERROR
-    assert ended.stderr.strip() == "ERROR: /dev/full: No space left on device"
+    assert ended.stderr.strip() == f"ERROR: /dev/full: {FULL}"
 
 
 def test_a_disk_that_fills_up_ends_the_run_in_a_line(tmp_path: Path) -> None:
     def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.jsonl")
+        raise OSError(errno.ENOSPC, FULL, "results.jsonl")
 
     session: Any = SimpleNamespace(recorder=SimpleNamespace(cell=full), died={}, count=repr)
     with pytest.raises(pytest.exit.Exception) as ended:
         Session.take(session, "id", Outcome(CELL, None))
     assert ended.value.returncode == 2
-    assert str(ended.value.msg) == (
-        "results cannot be written: results.jsonl: No space left on device"
-    )
+    assert str(ended.value.msg).endswith(f": results.jsonl: {FULL}")
 
 
 def test_of_a_folder_the_results_are_read_and_nothing_else(tmp_path: Path) -> None:
@@ -320,7 +318,7 @@ def test_a_file_that_is_not_there_is_named_without_a_number(
     assert ended.returncode == 2
     (line,) = ended.stderr.splitlines()
     assert "none.jsonl" in line
-    assert "No such file or directory" in line
+    assert os.strerror(errno.ENOENT) in line
     assert "Errno" not in line
     assert names(tmp_path) == []
 
@@ -344,8 +342,6 @@ def test_a_command_that_is_terminated_leaves_nothing(tmp_path: Path) -> None:
         process.terminate()
         said = process.communicate(timeout=SOON_S)[1]
         os.close(writer)
-    assert (process.returncode, said) == (
-        143,
-        "pmap-conformance: terminated: what was not finished is not written\n",
-    )
+    assert process.returncode == 143
+    assert re.fullmatch(r"pmap-conformance: terminated: .+\n", said)
     assert names(tmp_path) == ["in.jsonl"]

@@ -4,6 +4,7 @@ accepts.
 
 from __future__ import annotations
 
+import errno
 import json
 import lzma
 import os
@@ -152,14 +153,14 @@ def test_causes_reads_a_compressed_file(tmp_path: Path, capsys: pytest.CaptureFi
         assert main(["causes", "list", str(tmp_path / name)]) == 0
         said.append(capsys.readouterr().out)
     assert said[0] == said[1]
-    assert "new_pmap on 4x2: 0.9.0 (of 1 that were run)" in said[1]
+    assert "new_pmap on 4x2: 0.9.0 (of 1 " in said[1]
 
 
 @pytest.mark.parametrize("number", ["1e13", "-1.0", "1" + "0" * 200])
 def test_a_timing_beyond_all_bounds_is_refused(number: str, tmp_path: Path) -> None:
     line = json.dumps(timing("errors.a")).replace('"median": 28.0', f'"median": {number}')
     (tmp_path / "r.jsonl").write_bytes(text(*HEAD) + line.encode() + b"\n")
-    with pytest.raises(ResultsError, match=r"r\.jsonl:4: .*the timing record: .*ratios"):
+    with pytest.raises(ResultsError, match=r"r\.jsonl:4: .*timing .*ratios"):
         load([tmp_path / "r.jsonl"])
 
 
@@ -241,7 +242,7 @@ def test_a_rejudging_that_is_terminated_leaves_nothing(tmp_path: Path) -> None:
             _, said = running.communicate(timeout=PATIENCE_S)
     assert begun  # it was writing, beside the place
     assert running.returncode == TERMINATED
-    assert said == "pmap-conformance: terminated: what was not finished is not written\n"
+    assert re.fullmatch(r"pmap-conformance: terminated: .+\n", said)
     assert [one.name for one in tmp_path.iterdir()] == ["r.jsonl"]
 
 
@@ -265,7 +266,7 @@ def test_a_rejudging_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
         timeout=PATIENCE_S,
     )
     assert done.returncode == REFUSED
-    assert done.stderr == "pmap-conformance: out.jsonl: File too large\n"
+    assert done.stderr == f"pmap-conformance: out.jsonl: {os.strerror(errno.EFBIG)}\n"
     assert [one.name for one in tmp_path.iterdir()] == ["r.jsonl"]
 
 
@@ -301,5 +302,5 @@ def test_a_site_whose_building_is_terminated_leaves_nothing(tmp_path: Path) -> N
     )
     assert done.stdout.startswith("['.site-")  # it was there, beside the place
     assert done.returncode == TERMINATED
-    assert done.stderr == "pmap-conformance: terminated: what was not finished is not written\n"
+    assert re.fullmatch(r"pmap-conformance: terminated: .+\n", done.stderr)
     assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -283,7 +284,7 @@ class ProvisionTest(Folder):
         assert built.environment == built.python.parent.parent
         assert "jax-0.9.0-py3.11-" in str(built.environment)
         assert len(self.messages) == 1
-        assert "installing jax==0.9.0 for Python 3.11 (first use" in self.messages[0]
+        assert {"jax==0.9.0", "3.11"} < set(self.messages[0].split())
         self.log.unlink()
         assert self.provision(uv=self.no_uv()) == built
         assert self.calls() == []
@@ -332,26 +333,27 @@ class ProvisionTest(Folder):
         assert self.provision(uv=self.no_uv()) == plain
 
     def test_an_extra_that_is_no_requirement_is_refused(self) -> None:
-        assert "'--pre' is not a requirement" in self.refusal(uv=self.uv(), extras=("--pre",))
+        assert "'--pre'" in self.refusal(uv=self.uv(), extras=("--pre",))
+        assert self.calls("pip install") == []
 
     @parameterized.expand([("python", NEEDS_PYTHON), ("wheel", NO_WHEEL)])
     def test_tries_the_next_python(self, case: str, words: str) -> None:
         built = self.provision(uv=self.uv(refusals={"3.11": words}))
         assert "-py3.13-" in str(built.environment)
         assert [path.name for path in (self.cache / "targets").glob("jax-*-py3.11-*")] == []
-        assert "installing jax==0.9.0 for Python 3.13" in self.messages[-1]
+        assert {"jax==0.9.0", "3.13"} < set(re.findall(r"[^ :,]+", self.messages[-1]))
         assert self.provision(uv=self.no_uv()) == built
 
     def test_says_which_python_is_needed(self) -> None:
         uv = self.uv(refusals={"3.11": NEEDS_PYTHON, "3.13": NEEDS_PYTHON})
         said = self.refusal(uv=uv)
-        assert "jax==0.9.0 needs Python>=3.12, and this machine has only 3.11.7" in said
-        assert "`pyenv install 3.12`" in said
+        for part in ("jax==0.9.0", "Python>=3.12", "3.11.7", "`pyenv install 3.12`"):
+            assert part in said
 
     def test_says_that_there_is_no_wheel(self) -> None:
         said = self.refusal(uv=self.uv(refusals={"3.11": NO_WHEEL, "3.13": NO_WHEEL}))
-        assert "No Python on this machine can run jax==0.9.0" in said
-        assert "jaxlib==0.9.0 has no wheels" in said
+        assert "jaxlib==0.9.0 has no wheels" in said  # uv's own words
+        assert "jax==0.9.0" in said.replace("jaxlib==0.9.0", "")
 
     def test_an_environment_that_lost_its_jaxlib_is_not_listed(self) -> None:
         built = self.provision(uv=self.uv())
@@ -363,19 +365,20 @@ class ProvisionTest(Folder):
 
     def test_a_jax_without_jaxlib_does_not_count(self) -> None:
         said = self.refusal(uv=self.uv(jaxlib=False))
-        assert "installed without a jaxlib" in said
+        assert "without a jaxlib" in said
         assert len(self.calls("pip install")) == 2
         assert target.cached(self.cache) == []
 
     def test_an_unknown_version_is_not_tried_on_every_python(self) -> None:
         said = self.refusal(uv=self.uv(refusals={"3.11": UNKNOWN}))
-        assert "There is no jax==0.9.0 on the package index" in said
+        assert "no jax==0.9.0" in said
+        assert "pyenv" not in said
         assert len(self.calls("pip install")) == 1
 
     def test_an_unknown_extra_is_not_blamed_on_python(self) -> None:
         said = self.refusal(uv=self.uv(refusals={"3.11": NO_SUCH_EXTRA}), extras=("flax",))
-        assert "jax==0.9.0 with flax could not be installed" in said
-        assert "flax was not found in the package registry" in said
+        assert "jax==0.9.0 with flax" in said
+        assert "flax was not found" in said  # uv's own words
         assert len(self.calls("pip install")) == 1
 
     @parameterized.expand([("unreachable", UNREACHABLE), ("offline", OFFLINE)])
@@ -384,11 +387,11 @@ class ProvisionTest(Folder):
         self.provision("jax==0.8.0", uv=self.uv())
         self.provision("jax==0.10.0", uv=self.uv())
         said = self.refusal(uv=self.uv(refusals={"3.11": words}))
-        assert "there is no network, or no package index that answers" in said
+        assert "no network" in said
         assert "jax==0.8.0, jax==0.10.0" in said
 
     def test_no_python_at_all(self) -> None:
-        with pytest.raises(TargetError, match="No usable Python was found"):
+        with pytest.raises(TargetError, match="No usable Python"):
             target.provision("0.9.0", cache=self.cache, uv=self.uv(), pythons=[])
 
     def test_a_cache_that_cannot_be_written(self) -> None:
@@ -449,13 +452,13 @@ class NewestTest(Folder):
         assert specs == ["jax==0.9.2", "jax==0.10.0", "jax==0.11.0"]
 
     def test_without_an_index_and_a_cache_is_refused(self) -> None:
-        with pytest.raises(TargetError, match="newest could not be had: there is no network"):
+        with pytest.raises(TargetError, match=r"^newest .*no network"):
             self.newest(self.uv(resolve_error=UNREACHABLE))
 
     def test_any_other_failure_is_not_hidden_by_the_cache(self) -> None:
         self.provision(uv=self.uv())
-        with pytest.raises(TargetError, match="could not be found: the disk is full"):
-            self.newest(self.uv(resolve_error="error: the disk is full"))
+        with pytest.raises(TargetError, match="disk full"):
+            self.newest(self.uv(resolve_error="error: disk full"))
 
 
 class NightlyTest(Folder):
@@ -498,15 +501,14 @@ class NightlyTest(Folder):
         if NIGHT in instead:
             self.provision(f"jax=={NIGHT}", uv=self.uv())
         said = self.refusal("nightly", uv=self.uv(resolve_error=UNREACHABLE))
-        assert said.startswith(f"nightly could not be had for Python {NEWER}: ")
-        assert nightly.INDEX in said
-        assert nightly.INDEX_VARIABLE in said
-        assert f"a night that the cache has: {instead}. (uv: Failed to fetch" in said
+        assert said.startswith("nightly ")
+        for part in (str(NEWER), nightly.INDEX, nightly.INDEX_VARIABLE, instead, "Failed to fetch"):
+            assert part in said
 
     def test_an_index_without_nightly_wheels_is_told(self) -> None:
         said = self.refusal("nightly", uv=self.uv(newest="0.12.0.1"))
-        assert "has no nightly JAX for Python" in said
-        assert "only jax==0.12.0.1" in said
+        assert "no nightly" in said
+        assert "jax==0.12.0.1" in said
 
     def test_a_night_of_the_cache_is_not_the_newest_release(self) -> None:
         self.provision(f"jax=={NIGHT}", uv=self.uv())
@@ -554,7 +556,7 @@ class ExistingTest(Folder):
     @parameterized.expand([("old", [3, 10, 13], "3.10.13"), ("new", [3, 14, 0], "3.14.0")])
     def test_out_of_range(self, case: str, version: list[int], text: str) -> None:
         python = python_that_says(self.folder / "python", version=version, python=text)
-        with pytest.raises(TargetError, match=f"is Python {text}, and workers run on Python"):
+        with pytest.raises(TargetError, match=f"Python {re.escape(text)}, "):
             target.provision(str(python))
 
     @parameterized.expand(
@@ -566,7 +568,7 @@ class ExistingTest(Folder):
     )
     def test_not_a_python(self, case: str, lines: list[str], reason: str) -> None:
         path = write_script(self.folder / "python", *lines)
-        with pytest.raises(TargetError, match="is not a Python that runs") as caught:
+        with pytest.raises(TargetError, match=re.escape(str(path))) as caught:
             target.provision(str(path))
         assert reason in str(caught.value)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from site_pages import text_in, tree
 
 from conformance.commandline.ending import PROGRAM
 from conformance.spec import names
@@ -189,7 +190,7 @@ def test_help_has_an_example_and_says_whose_rights_the_code_has(
     assert main([command, "--help"]) == DONE
     said = capsys.readouterr().out
     assert f"  {PROGRAM} {command} model.py:body --args" in said
-    assert "runs with your rights" in said
+    assert "your rights" in said
 
 
 # Real runs
@@ -252,7 +253,8 @@ def test_two_functions_that_map_by_themselves(here: Path, capsys: Capture) -> No
     assert report["baseline"]["implementation"] == "new_pmap"
     [one] = [one for one in report["compared"] if one["run"]["label"] == "model.py:new"]
     values = [d for d in one["differences"] if d["field"] == "values"]
-    assert values[0]["seen"] == "1 value differs, most by 0.5: 2 → 2.5 in result[1]"
+    for part in ("1 value", "by 0.5", "2 → 2.5", "result[1]"):
+        assert part in values[0]["seen"]
     first_call = report["baseline"]["observations"][0]["steps"][1]
     assert first_call["extra"]["maps"] == ["new pmap"]
 
@@ -265,7 +267,8 @@ def test_an_implementation_that_did_not_run_is_not_compared(here: Path, capsys: 
     status, report, _ = compared(capsys, *words)
     assert status == FAILED
     [one] = report["compared"]
-    assert one["missing"] == "the code selects legacy pmap by itself, and not new_pmap"
+    for part in ("legacy pmap", "new_pmap"):
+        assert part in one["missing"]
 
 
 @pytest.mark.long
@@ -290,7 +293,7 @@ def test_a_function_that_is_not_there_is_no_difference(here: Path, capsys: Captu
     words = ("model.py:no_such", *ARGS, "--target", "current", "--topology", "1x2", *BOTH)
     status, _, progress = compared(capsys, *words)
     assert status == FAILED
-    assert "could not be called on jax" in progress.splitlines()[-1]
+    assert "could not be called" in progress.splitlines()[-1]
 
 
 @pytest.mark.long
@@ -311,8 +314,8 @@ def test_a_clause_is_bisected(here: Path, capsys: Capture) -> None:
     words = ("--clause", "rank.argmax.no-axis.1d", "--implementation", "legacy_pmap")
     assert main(["bisect", *words, "--from", "0.9.2", "--to", "0.10.0"]) == FOUND
     said = capsys.readouterr().out
-    assert "changed in jax 0.10.0; jax 0.9.2 is the last as before" in said
-    assert "not compared: jax 0.10.0 has no legacy pmap" in said
+    assert re.search(r"changed in jax 0\.10\.0; .*0\.9\.2 ", said)
+    assert "not compared: " in said
 
 
 # Halving
@@ -351,7 +354,7 @@ def test_no_change_runs_the_ends_alone() -> None:
 
 
 def test_an_end_that_cannot_be_run_is_refused() -> None:
-    with pytest.raises(BisectError, match=r"jax 0\.16\.0 could not be run: no wheel"):
+    with pytest.raises(BisectError, match=r"0\.16\.0 .*: no wheel"):
         halved(3, (16,))
     with pytest.raises(BisectError, match="fewer than two"):
         bisect(["0.9.0"], lambda _: 0, lambda a, b: a == b)
@@ -366,7 +369,7 @@ def test_arguments_are_read() -> None:
     assert (second.dtype, second.sizes(4)) == ("bfloat16", ())
     assert parse_axes("0, None", "--in-axes") == (0, None)
     check_mapped([first, second], (0, None), 4, "2x2")
-    with pytest.raises(ArgumentsError, match="argument 1 is mapped over axis 0"):
+    with pytest.raises(ArgumentsError, match="argument 1 "):
         check_mapped([first, second], (0,), 4, "2x2")
 
 
@@ -375,7 +378,7 @@ def test_a_function_is_found_in_a_file_and_in_a_module(here: Path) -> None:
     (here / "outer_module.py").write_text("from inner import K\nnumber = 4\n")
     assert import_function(parse_function("inner.py:K.f", here).record())() == 3
     assert import_function(parse_function("outer_module:K.f", here).record())() == 3
-    with pytest.raises(TypeError, match="number is no function but int"):
+    with pytest.raises(TypeError, match=r"number .* int"):
         import_function(parse_function("outer_module:number", here).record())
     with pytest.raises(FunctionError, match="write module:function"):
         parse_function("outer_module", here)
@@ -451,10 +454,11 @@ def test_values_within_rounding_do_not_matter() -> None:
 def test_where_values_differ_most_is_said() -> None:
     old = [{"value": {"leaves": [leaf(1.0, 2.0, 3.0, 4.0, local_shape=[2, 2])]}}]
     new = [{"value": {"leaves": [leaf(1.0, 2.5, 3.0, 9.0, local_shape=[2, 2])]}}]
-    assert describe_values(old, new) == "2 values differ, most by 5: 4 → 9 in result[1, 1]"
+    for part in ("2 values", "by 5", "4 → 9", "result[1, 1]"):
+        assert part in describe_values(old, new)
     assert describe_values(old, old) == ""
     infinite = [{"value": {"leaves": [leaf(1.0, 2.0, 3.0, "nan", local_shape=[2, 2])]}}]
-    assert "most by inf: 4 → nan" in describe_values(old, infinite)
+    assert "by inf: 4 → nan" in describe_values(old, infinite)
 
 
 def program(temp: int) -> Json:
@@ -522,20 +526,21 @@ def test_own_rows_of_a_large_array_are_known_as_such() -> None:
 def test_runs_that_differ_alike_are_shown_once() -> None:
     old, new = run(step("first call", leaf(1.0))), run(step("first call", leaf(2.0)))
     lines = list(compared_text.lines(old, [compare(old, new), compare(old, new)], {}))
-    assert len([one for one in lines if "values → other values" in one]) == 1
-    assert lines[-1] == "  the same differences as new_pmap on jax 0.9.0, 1x8"
+    assert len([one for one in lines if one.strip().startswith("values: ")]) == 1
+    for part in ("the same", "new_pmap", "0.9.0", "1x8"):
+        assert part in lines[-1]
 
 
 def test_what_was_not_run_is_not_compared() -> None:
-    gone = run(missing="jax 0.10.0 has no legacy pmap")
+    gone = run(missing="it is gone")
     found = compare(run(step("first call", leaf(1.0))), gone)
-    assert found.missing == "jax 0.10.0 has no legacy pmap"
+    assert found.missing == "it is gone"
     assert not found.differs
 
 
 def test_a_failed_import_is_no_observation() -> None:
-    failed = raising("ModuleNotFoundError", "No module named 'x'") | {"name": "import and inputs"}
-    assert failure_of(run(failed)) == "ModuleNotFoundError: No module named 'x'"
+    failed = raising("ModuleNotFoundError", "no x") | {"name": steps.PREPARE}
+    assert failure_of(run(failed)) == "ModuleNotFoundError: no x"
     assert failure_of(run(step("first call", leaf(1.0)))) == ""
 
 
@@ -545,9 +550,8 @@ def test_texts_show_differences_of_several_steps_once() -> None:
     found = compare(old, new)
     issues: Mapping[str, Any] = {}
     lines = list(compared_text.lines(old, [found], issues))
-    assert [one for one in lines if "values → other values" in one] == [
-        "    values: values → other values (first call, second call, third call)"
-    ]
+    (values,) = (one for one in lines if one.strip().startswith("values: "))
+    assert values.endswith(f"({', '.join(steps.CALLS)})")
     page = compared_text.markdown(old, [found], issues)
     assert page.count("| values |") == 1
 
@@ -613,7 +617,7 @@ def test_a_page_needs_no_other_file_and_escapes_what_a_function_says() -> None:
     text = compared_page.as_html(
         hostile, [compared_page.part_of(old, [compare(old, new)], load_issues())]
     )
-    assert "<script" not in text
+    assert not list(tree(text).iter("script"))
     assert "\x1b" not in text
     assert "outcome" in text
     assert not re.search(r'(?:src|href)="(?!https://github)', text)
@@ -631,4 +635,4 @@ def test_a_page_names_the_issue_and_its_edit() -> None:
         "train.py:train", [compared_page.part_of(old, [found], load_issues())]
     )
     assert f"Known issue {explained.INDEXING}: " in text
-    assert "<code>x.addressable_shards[i].data</code>" in text
+    assert "x.addressable_shards[i].data" in {text_in(one) for one in tree(text).iter("code")}

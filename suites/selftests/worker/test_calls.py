@@ -82,7 +82,7 @@ def test_a_jax_that_compiles_elsewhere_is_an_error_as_a_lost_program_would_not_b
         """
     )
     assert told["type"] == "LostProgramError"
-    assert "name the function that it calls" in told["message"]
+    assert "name the function" in told["message"]
 
 
 def test_a_program_whose_function_is_gone_is_an_error_and_not_an_empty_answer() -> None:
@@ -96,7 +96,7 @@ def test_a_program_whose_function_is_gone_is_an_error_and_not_an_empty_answer() 
         """
     )
     assert told[0]["exception"]["type"] == "LostProgramError"
-    assert "keep it until afterwards" in told[0]["exception"]["message"]
+    assert "keep it" in told[0]["exception"]["message"]
     assert [p["collectives"][0]["operation"] for p in told[1]["extra"]["programs"]] == [
         "all-reduce"
     ]

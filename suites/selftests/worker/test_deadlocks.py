@@ -36,7 +36,7 @@ def test_threads_that_wait_for_ever_are_a_deadlock(released: threading.Event) ->
     def quick() -> None:
         done.append(1)
 
-    with pytest.raises(Deadlock, match=r"^2 of 3 threads sleep and use no CPU time$"):
+    with pytest.raises(Deadlock, match=r"^2 of 3 threads "):
         run_all([stuck, quick, stuck], control)
     assert done == [1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -61,7 +62,9 @@ except RuntimeError as error:
     print(error)
 """
     [text] = printed([started(code)])
-    assert text == ("(2, 3)\nthis process is one of a 1x2 already: run a 1x4 in another process\n")
+    first, refused = text.splitlines()
+    assert first == "(2, 3)"
+    assert {"1x2", "1x4"} <= set(re.findall(r"\dx\d", refused))
 
 
 def test_several_processes_are_as_many_scripts() -> None:
@@ -88,8 +91,8 @@ except RuntimeError as error:
     print(error)
 """
     [text] = printed([started(code)])
-    assert text.startswith("JAX cannot become a 1x8 any more (")
-    assert "start a new Python, and call conformance.plain before anything" in text
+    for part in ("1x8", "conformance.plain"):
+        assert part in text
 
 
 @pytest.mark.parametrize(
