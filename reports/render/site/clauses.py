@@ -17,6 +17,7 @@ from reports.analysis.effects.happened import ABSENT
 from reports.analysis.effects.pairs import NEW, Effects, Side
 from reports.render.site.columns import Column, columns
 from reports.render.site.evidence import (
+    AROUND,
     Evidence,
     FindingView,
     Views,
@@ -367,9 +368,10 @@ class _Budget:
     spent: bool = False
 
     def spend(self, some: Iterator[Evidence]) -> Iterator[Evidence]:
-        """Yield those of `some` that fit, from the first."""
-        for one in some:
-            if self.spent and one.size > self.left:
+        """Yield those of `some` that fit, from the first; none is made if none can fit."""
+        while not (self.spent and self.left < AROUND):
+            one = next(some, None)
+            if one is None or (self.spent and one.size > self.left):
                 return
             shown = one if self.spent else replace(one, text=shortened(one.text, self.left))
             self.spent = True

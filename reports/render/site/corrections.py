@@ -36,6 +36,12 @@ class Correction:
         return "\n".join(self.new)
 
 
+def commit() -> str:
+    """Return the commit of JAX whose documents the lines are of."""
+    source: str = load_toml(FILE)["source"]
+    return source.rstrip("/").rpartition("/")[2]
+
+
 @lru_cache(maxsize=1)
 def corrections() -> tuple[Correction, ...]:
     """Return the table beside this module, in the order of files and lines."""

@@ -15,7 +15,7 @@ from conformance.model.records import Target
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.harm import Severity, harm
 from reports.analysis.effects.pairs import Effects
-from reports.render.site.corrections import COMMAND, PATCH, Correction, corrections, patch
+from reports.render.site.corrections import COMMAND, PATCH, Correction, commit, corrections, patch
 from reports.render.site.documents import ClaimRow, Document
 from reports.render.site.issue_drafts import Checked, deviations, main_cause, text
 from reports.render.site.marks import CHECKED, Mark, mark_of
@@ -140,6 +140,11 @@ class ErrataPage:
     def patch(self) -> str:
         """The path of the patch with all corrections."""
         return PATCH
+
+    @property
+    def commit(self) -> str:
+        """The commit of JAX that the corrections are of."""
+        return commit()
 
     @property
     def command(self) -> str:

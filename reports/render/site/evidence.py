@@ -27,7 +27,7 @@ _VALUES, _MESSAGE, _REST, _LINE = 500, 1500, 600, 400
 _STACK, _LOG = 1500, 1500
 _FAULTY = 3
 _FINDINGS = 12
-_AROUND = 600  # characters of markup and of the command that reproduces it
+AROUND = 600  # characters of markup and of the command that reproduces it
 _PROOF = "proof"
 _RUNS_KEPT, _LEAVES_KEPT = 256, 8192  # in memory at once
 
@@ -56,7 +56,7 @@ class Evidence:
     @property
     def size(self) -> int:
         """The approximate number of characters on a page."""
-        return len(self.text) + _AROUND
+        return len(self.text) + AROUND
 
 
 class Views:

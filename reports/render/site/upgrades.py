@@ -196,7 +196,7 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
     """Yield everything that is based on effects."""
     some = tuple(pairs(effects))
     yield from home.pages(effects, some)
-    # Those to one side in one process: what is told of a row is told of several.
+    # Those between two implementations in one process: their rows change alike in several versions.
     for pair in sorted(some, key=lambda pair: str(pair.new)):
         old, new = side_words(pair.old), side_words(pair.new)
         yield Page(
@@ -205,7 +205,7 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
             UpgradeView(effects, pair),
             f"From {old} to {new}",
             f"What to change in programs that run under {old} when they run under {new}.",
-            batch=str(pair.new),
+            batch=f"{pair.old.implementation} {pair.new.implementation}",
         )
     dangers = hazards(effects)
     yield from versions.pages(effects, dangers)

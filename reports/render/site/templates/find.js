@@ -188,8 +188,9 @@ function shown(form, { found, missing, complete }, asked) {
     }
     return item;
   }));
-  const count = found.length > MOST ? `The best ${MOST} of ${found.length} pages` : found.length === 1 ? "1 page" : `${found.length} pages`;
-  const part = complete ? "" : "; none has every word";
+  const all = complete === found.length;
+  const count = found.length === 1 ? "1 page" : found.length <= MOST ? `${found.length} pages` : `The best ${MOST}${all ? ` of ${found.length}` : ""} pages`;
+  const part = all ? "" : complete === 0 ? "; none has every word" : complete === 1 ? "; 1 has every word" : `; ${complete} have every word`;
   const nowhere = missing.length ? ` No page has: ${missing.join(", ")}.` : "";
   said.textContent = !asked ? "" : found.length ? `${count}${part}. Enter opens the first.${nowhere}`
     : `Nothing found.${nowhere} Try fewer words, or one word of the error message.`;
