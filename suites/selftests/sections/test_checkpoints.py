@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from processes import outside_pytest
 
-from conformance.sections.idioms.checkpoints import (
+from conformance.sections.idioms.checkpoints import on_all
+from conformance.sections.idioms.checkpoints_written import (
     STORED,
     WRITTEN,
     Written,
     from_orbax,
-    on_all,
     stored_by,
 )
 from conformance.spec.topology import Place, Topology
