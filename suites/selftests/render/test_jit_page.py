@@ -1,0 +1,88 @@
+"""The page on pmap, shard_map and plain jit: made from the notes of a results file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sample_results import Record, cell, claim, clause, observation, returned, target, write
+
+from reports.render.site.jitted import JitPage, jit_page
+from reports.store.results import load
+
+MAPPED, JITTED = "idioms.training.pmean", "idioms.jit.descent"
+LARGE, LARGE_JITTED = "idioms.memory.kept", "idioms.jit-memory.kept"
+SUFFIX = ".no-new-collective"
+OF_JAX = {"jax": "returns the model's values"}
+HEAD = [
+    target("0.9.2"),
+    target("0.12.0"),
+    claim("migrate-pmap.errors"),
+    *(clause(one) for one in (MAPPED, f"{MAPPED}{SUFFIX}", LARGE)),
+    *(clause(one, expected=OF_JAX) for one in (JITTED, f"{JITTED}{SUFFIX}", LARGE_JITTED)),
+]
+
+
+def ran(id: str, implementation: str, note: Any, key: str = "moved", jax: str = "0.12.0") -> Record:
+    seen = [observation(0, steps=[returned(extra={key: note})])]
+    return cell(
+        id,
+        implementation=implementation,
+        target=f"jax=={jax}",
+        verdict="conforms",
+        observations=seen,
+    )
+
+
+def moves(id: str, implementation: str, collectives: Any, jax: str = "0.12.0") -> list[Record]:
+    note = {"collectives": collectives}
+    return [ran(one, implementation, note, jax=jax) for one in (id, f"{id}{SUFFIX}")]
+
+
+def page_of(folder: Path, *cells: Record) -> JitPage:
+    return jit_page(load([write(folder / "r.jsonl", [*HEAD, *cells])]))
+
+
+def test_each_implementation_is_shown_in_the_newest_jax_that_has_it(tmp_path: Path) -> None:
+    page = page_of(
+        tmp_path,
+        *moves(MAPPED, "legacy_pmap", {"all-reduce": 16}, "0.9.2"),
+        *moves(MAPPED, "new_pmap", {"all-reduce": 99}, "0.9.2"),
+        *moves(MAPPED, "new_pmap", {"all-reduce": 16}),
+        *moves(JITTED, "jax", {"all-reduce": 12, "all-gather": 4}),
+    )
+    (row,) = page.communication
+    legacy, new, shard_map, jit = row.entries
+    assert legacy is not None
+    assert (legacy.text, legacy.jax) == ("all-reduce 16 B", "0.9.2")
+    assert new is not None
+    assert (new.text, new.jax) == ("all-reduce 16 B", "0.12.0")
+    assert shard_map is None
+    assert jit is not None
+    assert jit.text == "all-gather 4 B, all-reduce 12 B"
+
+
+def test_a_step_that_communicates_nothing_says_so(tmp_path: Path) -> None:
+    page = page_of(tmp_path, *moves(MAPPED, "new_pmap", {}), *moves(JITTED, "jax", {}))
+    (row,) = page.communication
+    assert [one and one.text for one in row.entries] == [None, "nothing", None, "nothing"]
+
+
+def test_without_a_plain_jit_there_is_no_row(tmp_path: Path) -> None:
+    assert page_of(tmp_path, *moves(MAPPED, "new_pmap", {})).communication == ()
+
+
+def test_memory_is_in_multiples_of_the_state(tmp_path: Path) -> None:
+    notes = {"what": "a state", "multiple": 2.04}, {"what": "a state, jit", "multiple": 1.0}
+    page = page_of(
+        tmp_path,
+        ran(LARGE, "new_pmap", notes[0], "memory"),
+        ran(LARGE_JITTED, "jax", notes[1], "memory"),
+    )
+    (row,) = page.memory
+    assert [one and one.text for one in row.entries] == [
+        None,
+        "2.0 x the state",
+        None,
+        "1.0 x the state",
+    ]
