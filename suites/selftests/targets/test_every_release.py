@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def index(folder: Path, *releases: str) -> Path:
 
 def pairs(releases: tuple[str, ...]) -> list[tuple[str, str]]:
     """Each release but the last two, with the one after it: the last is an end of the range."""
-    return list(zip(releases[:-2], releases[1:-1], strict=True))
+    return list(pairwise(releases[:-1]))
 
 
 def expanded(folder: Path, uv: Path, *texts: str) -> list[str]:
