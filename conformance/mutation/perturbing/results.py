@@ -178,7 +178,9 @@ def _devices(sharding: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _memory_kind(sharding: dict[str, Any]) -> dict[str, Any]:
-    other = {None: "pinned_host", "device": "pinned_host"}
+    # Before JAX 0.7.1 a CPU's default memory is unpinned_host, which "device" names from then on.
+    defaults = (None, "device", "unpinned_host")
+    other = dict.fromkeys(defaults, "pinned_host")
     return sharding | {"memory_kind": other.get(sharding.get("memory_kind"), "device")}
 
 

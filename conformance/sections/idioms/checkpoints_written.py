@@ -27,7 +27,8 @@ from conformance.sections.idioms.checkpoints import (
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere
-from conformance.spec.expectation import Expectation, raises, returns, steps
+from conformance.spec.expectation import raises, returns, steps
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place, Topology
 from conformance.worker.protocols import Cluster, Implementation

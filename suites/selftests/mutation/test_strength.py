@@ -37,6 +37,7 @@ from conformance.model.verdicts import Verdict
 from conformance.mutation.perturbing import PERTURBATIONS
 from conformance.mutation.perturbing.case import Case, Seen
 from conformance.mutation.perturbing.messages import Messages
+from conformance.mutation.perturbing.results import _memory_kind as memory_kind
 from conformance.mutation.strength import measure, prepared, sampled, trials
 from conformance.spec import aspects
 from conformance.spec.clause import Clause
@@ -433,3 +434,15 @@ def test_a_file_without_what_is_asked_is_refused(results: Path) -> None:
     results.write_text("")
     with pytest.raises(ResultsError, match="no cell"):
         strength([results], loading.load(), ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [
+        ("device", "pinned_host"),
+        ("unpinned_host", "pinned_host"),  # the default of a CPU before 0.7.1
+        ("pinned_host", "device"),
+    ],
+)
+def test_another_memory_is_no_other_name_of_the_default_one(kind: str, other: str) -> None:
+    assert memory_kind({"memory_kind": kind}) == {"memory_kind": other}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -38,7 +38,7 @@ def index(folder: Path, *releases: str) -> Path:
 
 def pairs(releases: tuple[str, ...]) -> list[tuple[str, str]]:
     """Each release but the last two, with the one after it: the last is an end of the range."""
-    return list(itertools.pairwise(releases[:-1]))
+    return list(pairwise(releases[:-1]))
 
 
 def expanded(folder: Path, uv: Path, *texts: str) -> list[str]:
