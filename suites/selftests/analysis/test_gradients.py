@@ -62,15 +62,13 @@ def test_what_no_clause_takes_is_not_tested() -> None:
 
 
 def test_a_gradient_of_one_process_alone_is_named() -> None:
-    own = [took(OWN, [ROWS[0]], 0), took(OWN, [ROWS[1]], 1)]
+    others = [[350.0, 400.0], [680.0, 748.0]]
+    own = [took(OWN, ROWS, 0), took(OWN, others, 1)]
     form = next(one for one in AROUND_THE_MAP if one.code == "grad(map(pmean(loss)).sum())")
+    alone = [took("x", [SUM], 0), took("x", [[1030.0, 1148.0]], 1)]
     records = [
         *cells(f"{OWN}.stacked", *own, topology="4x2"),
-        *cells(
-            f"{form.several}.unmapped",
-            *(took("x", [row], n) for n, row in enumerate(ROWS)),
-            topology="4x2",
-        ),
+        *cells(f"{form.several}.unmapped", *alone, topology="4x2"),
     ]
     found = factor(Effects(read(*records)), form, "unmapped", "new_pmap", "", "4x2")
 
