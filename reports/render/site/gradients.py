@@ -51,7 +51,7 @@ class FormRow:
 
 @dataclass(frozen=True, slots=True)
 class GradientsPage:
-    """A table for gradients in the body, and one for those around the map."""
+    """A table for gradients in the body and around the map, each with one process and several."""
 
     tables: tuple[tuple[str, tuple[FormRow, ...]], ...]
     columns: tuple[str, ...]
@@ -60,7 +60,12 @@ class GradientsPage:
 
 def pages(effects: Effects) -> Iterator[Page]:
     """Yield the page; nothing if no gradient was taken."""
-    tables = tuple((where, tuple(_rows(effects, some))) for where, some in forms())
+    kinds = zip(("one process", "several processes"), TOPOLOGIES, strict=True)
+    tables = tuple(
+        (f"{where}, {words}", tuple(_rows(effects, some, topology)))
+        for words, topology in kinds
+        for where, some in forms()
+    )
     if not any(rows for _, rows in tables):
         return
     cells = [cell for _, rows in tables for row in rows for cell in row.cells]
@@ -78,9 +83,11 @@ def pages(effects: Effects) -> Iterator[Page]:
     )
 
 
-def _rows(effects: Effects, some: tuple[Form, ...]) -> Iterator[FormRow]:
+def _rows(effects: Effects, some: tuple[Form, ...], topology: str) -> Iterator[FormRow]:
     for form in some:
-        each = ((words, _factors(effects, form, passing)) for passing, words in PARAMETERS)
+        each = (
+            (words, _factors(effects, form, passing, topology)) for passing, words in PARAMETERS
+        )
         rows = [(words, found) for words, found in each if any(one.says for one in found)]
         for number, (words, found) in enumerate(rows):
             yield FormRow(
@@ -92,11 +99,9 @@ def _rows(effects: Effects, some: tuple[Form, ...]) -> Iterator[FormRow]:
             )
 
 
-def _factors(effects: Effects, form: Form, passing: str) -> tuple[Factor, ...]:
+def _factors(effects: Effects, form: Form, passing: str, topology: str) -> tuple[Factor, ...]:
     return tuple(
-        factor(effects, form, passing, name, check, topology)
-        for topology in TOPOLOGIES
-        for name, check, _ in COLUMNS
+        factor(effects, form, passing, name, check, topology) for name, check, _ in COLUMNS
     )
 
 

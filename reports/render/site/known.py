@@ -72,7 +72,7 @@ class SafestPage:
     tables: tuple[SafeTable, ...]
     versions: tuple[str, ...]
     baseline: str
-    severities: tuple[str, ...]
+    severities: tuple[tuple[str, str], ...]
 
 
 def path_of(use: Use) -> str:
@@ -113,7 +113,7 @@ def pages(effects: Effects) -> Iterator[Page]:
                 tuple(safe_table(effects, use) for use in Use),
                 tuple(jax_versions(results)),
                 "" if against is None else side_words(against),
-                tuple(one.words for one in Severity),
+                tuple((one.value, one.words) for one in Severity),
             ),
             "Which version is safest",
             "Known issues that an ordinary program can meet, by version and severity.",

@@ -147,7 +147,9 @@ class UpgradeView:
         some = silently(self.effects.results, self.found)
         views = ((one, entry_view(self.effects.results, self.found, one)) for one in some)
         return tuple(
-            replace(view, title=f"{view.title} (in more programs than before)")
+            replace(view, title=f"{view.title} (raised before)")
+            if not one.ran_before
+            else replace(view, title=f"{view.title} (in more programs than before)")
             if one.cause is not None and one.cause.cause in self._shown_before
             else view
             for one, view in views
