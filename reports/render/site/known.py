@@ -25,12 +25,16 @@ SINCE = "0.8"  # the first with new pmap by default
 
 @dataclass(frozen=True, slots=True)
 class KnownPage:
-    """The known issues of one use, links to the other uses, and issues that no cell of it shows."""
+    """The known issues of one use, links to the other uses, and issues that no cell of it shows.
+
+    `libraries` are the issues that follow a library's version, each with its name.
+    """
 
     grid: Grid
     versions: tuple[str, ...]
     uses: tuple[tuple[str, str, bool], ...]
     others: tuple[Link, ...]
+    libraries: tuple[tuple[str, Link], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,11 @@ def pages(effects: Effects) -> Iterator[Page]:
             for one in results.causes.values()
             if one.cause not in shown
         )
+        of_libraries = tuple(
+            (one.library, Link(one.cause.title, cause_path(one.cause.cause)))
+            for one in issues(effects)
+            if one.library
+        )
         for use in Use:
             yield Page(
                 path_of(use),
@@ -100,6 +109,7 @@ def pages(effects: Effects) -> Iterator[Page]:
                     versions,
                     tuple((one.words, path_of(one), one is use) for one in Use),
                     rest if use is Use.PMAP else (),
+                    of_libraries,
                 ),
                 f"Known issues of {use.words}",
                 "What each does in which version, the most severe and most usual first.",

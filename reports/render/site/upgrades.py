@@ -31,7 +31,7 @@ from reports.render.site.entries import (
     places_class,
     side_words,
 )
-from reports.render.site.names import Link, clause_path
+from reports.render.site.names import Link, cause_path, clause_path
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair, pairs
 from reports.render.site.removed import Removed, removed_between
@@ -109,12 +109,16 @@ class UpgradeView:
         return tuple(_change(self, one) for one in self.plan.rare)
 
     @property
-    def library_changes(self) -> tuple[tuple[str, Rewrite], ...]:
-        """What new versions of libraries change, each with its effect."""
+    def library_changes(self) -> tuple[tuple[str, Rewrite, str], ...]:
+        """What new versions of libraries change, each with its effect and its known issue."""
         known = issue_of(self.effects)
         shown = ((known.get(one.causes[0]), one) for one in self.of_libraries.changes)
         return tuple(
-            (issue.worst.value if issue is not None and issue.worst is not None else "", one)
+            (
+                issue.worst.value if issue is not None and issue.worst is not None else "",
+                one,
+                "" if issue is None else cause_path(issue.cause.cause),
+            )
             for issue, one in shown
         )
 

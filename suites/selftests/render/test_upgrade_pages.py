@@ -150,7 +150,8 @@ def test_an_upgrade_tells_edits_first_then_what_is_silent_then_the_rest(
     text = Tags(page).text
 
     assert "From legacy pmap on JAX 0.8.0 to new pmap on JAX 0.9.0" in text
-    assert "1 of 3 tests give the same result" in text
+    assert '<span class="for-all">1 of 3</span>' in page
+    assert "tests give the same result" in text
     places = [page.index(f'id="{one}"') for one in ("edits", "silently", "all", "raises")]
     assert places == sorted(places)
     group = page[page.index('id="raises"') :].partition("</details>")[0]
@@ -341,10 +342,10 @@ def test_a_version_tells_what_changed_against_the_one_before(site: dict[str, str
     listed = [
         goal("versions.html", href)[0] for href in Tags(site["versions.html"]).attributes("href")
     ]
-    assert [path for path in listed if path.startswith("versions/")] == [
+    assert {path for path in listed if path.startswith("versions/")} == {
         "versions/0.9.0.html",
         "versions/0.8.0.html",
-    ]
+    }
 
 
 def test_a_remedy_that_never_worked_is_no_change_of_a_version(site: dict[str, str]) -> None:
