@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -177,7 +177,10 @@ def in_processes(entries: Iterable[Entry]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """Everything that changes from one side to another; counts are of programs, which are facts."""
+    """Everything that changes from one side to another; counts are of programs, which are facts.
+
+    `same_of` is `same` and `compared` with one process and with several.
+    """
 
     old: Side
     new: Side
@@ -186,6 +189,7 @@ class Upgrade:
     same_cells: int
     compared: int
     missing: tuple[tuple[str, int], ...]  # why programs were not compared, and how many cells
+    same_of: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def entries_in(self, group: Group) -> tuple[Entry, ...]:
         return tuple(one for one in self.entries if one.group is group)

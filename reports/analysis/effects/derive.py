@@ -37,6 +37,7 @@ _NUMBERS_SHOWN = 6
 _WORDS_KEPT = 5
 # How a process of a plain job is named as a step, and how it ends: by a signal, or not at all.
 _JOB, _HANGS, _SIGNAL = "process ", "hangs", "SIG"
+_DEADLOCK = "Deadlock"  # what a probe raises in place of threads that never return
 _SECOND = ("second call", " again")  # how the names of steps end that repeat one
 # What a probe counted and returned, which no user's program computes.
 _COUNTED = {"as often as it was traced after each call": "The function is traced again"}
@@ -119,6 +120,8 @@ def _revived(died: Died, new: Digest) -> ShownEffect:
 
 
 def _alone(new: Digest) -> Iterator[ShownEffect]:
+    # A wrong value in one process is no silent one where the same step raises in another.
+    loud = {step.name for _, step in new.steps() if step.outcome == RAISED}
     for _, steps in new.processes:
         before: Step | None = None
         for step in steps:
@@ -127,9 +130,12 @@ def _alone(new: Digest) -> Iterator[ShownEffect]:
             if step.name in _COUNTED:
                 continue
             if step.outcome == RETURNED and (wrong := _wrong(step)) is not None:
-                yield _other_numbers(step, wrong)
+                if step.name not in loud:
+                    yield _other_numbers(step, wrong)
             elif (died := job_died(step)) is not None:
                 yield ShownEffect(died, _cut(step.failed[0].saw), step.name, died.value)
+            elif _deadlocked(step):
+                yield ShownEffect(Effect.HANGS, _error(step), step.name, _kind(step))
             elif _fails_again(before, step) and step.failed:
                 yield ShownEffect(
                     Effect.RAISES, _error(step), step.name, _kind(step), second_call=True
@@ -152,9 +158,9 @@ def _steps(old: Step, new: Step, before: Step | None) -> Iterator[ShownEffect]:
     match old.outcome, new.outcome:
         case "returned", "raised":
             second = _fails_again(before, new)
-            yield ShownEffect(
-                Effect.RAISES, f"returned → {_error(new)}", new.name, _kind(new), second_call=second
-            )
+            effect = Effect.HANGS if _deadlocked(new) else Effect.RAISES
+            said = f"returned → {_error(new)}"
+            yield ShownEffect(effect, said, new.name, _kind(new), second_call=second)
         case "raised", "returned":
             if (wrong := _wrong(new)) is not None:
                 yield replace(_other_numbers(new, wrong, f"raised {old.error} → "), refused=True)
@@ -189,6 +195,11 @@ def _fails_again(before: Step | None, step: Step) -> bool:
         and before is not None
         and before.outcome == RETURNED
     )
+
+
+def _deadlocked(step: Step) -> bool:
+    """Return whether threads of a step waited for each other forever."""
+    return step.outcome == RAISED and step.error == _DEADLOCK
 
 
 def _wrong(step: Step) -> str | None:

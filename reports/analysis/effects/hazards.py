@@ -17,6 +17,7 @@ from conformance.model.records import Cause
 from reports.analysis.effects.derive import of_job
 from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.pairs import RAN, Effects
+from reports.analysis.effects.rewrites import rewrites
 from reports.store.order import implementation_order, topology_order
 from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
@@ -114,6 +115,8 @@ def hazards(effects: Effects) -> tuple[Hazard, ...]:
         for felt in effects.alone(key):
             danger = _OF_EFFECT.get(felt.effect, Danger.SECOND_CALL)
             slug = effects.cause_of(key.clause, outcome)
+            if danger is Danger.WRONG_NUMBERS and slug in rewrites().output_only:
+                continue  # what is printed or numbered otherwise
             claim = results.clauses[key.clause].claim
             place = (danger, slug) if slug else (danger, "", claim, felt.shape)
             one = found.get(place)
@@ -139,14 +142,14 @@ def _why(outcome: Outcome) -> str:
 
 
 def _ran(results: Results, some: list[Hazard]) -> None:
-    """Record for each hazard where its programs ran."""
-    by_clause: dict[str, list[Hazard]] = {}
+    """Record for each hazard where the tests that show it ran."""
+    by_test: dict[tuple[str, str], list[Hazard]] = {}
     for one in some:
-        for clause in one.clauses:
-            by_clause.setdefault(clause, []).append(one)
+        for test in dict.fromkeys((key.clause, key.topology) for key in one.shown):
+            by_test.setdefault(test, []).append(one)
     for key, outcome in results.outcomes.items():
-        if key.clause in by_clause and outcome.verdict in RAN:
-            for one in by_clause[key.clause]:
+        if outcome.verdict in RAN:
+            for one in by_test.get((key.clause, key.topology), ()):
                 one.ran[Place(key.implementation, key.target.jax or "")] = True
 
 

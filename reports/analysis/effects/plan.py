@@ -133,8 +133,11 @@ def by_weight(results: Results, entries: Iterable[Entry]) -> list[Entry]:
 
 
 def entry_weight(results: Results, entry: Entry) -> float:
-    """Return severity times likelihood; less if the programs raised before."""
-    return weight(entry.effect, usage(results, entry)) * (1.0 if entry.ran_before else 0.4)
+    """Return severity times likelihood; less if the programs raised before, and do not silently
+    return wrong values now.
+    """
+    silent = entry.ran_before or entry.group is Group.WRONG_NUMBERS
+    return weight(entry.effect, usage(results, entry)) * (1.0 if silent else 0.4)
 
 
 def _rewrite(edit: Edit, table: dict[str, Rewrite]) -> Rewrite | None:

@@ -76,7 +76,11 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """An edit as code: the lines before and after, for one or more known issues."""
+    """An edit as code: the lines before and after, for one or more known issues.
+
+    With a `library`, the issues follow its versions, from `since` on, and not those of JAX; `says`
+    is what changes there.
+    """
 
     title: str
     place: Place
@@ -86,16 +90,27 @@ class Rewrite:
     after: str
     note: str = ""
     library: str = ""
+    since: str = ""
+    says: str = ""
 
 
 @dataclass(frozen=True)
 class Rewrites:
-    """All edits, and how common each known issue of the table is."""
+    """All edits, and how common each known issue of the table is.
+
+    `prelude` are the lines that precede an edit's when they run, `names` the same in a sentence.
+    """
 
     prelude: str
     edits: tuple[Rewrite, ...]
     usages: dict[str, Usage]
     output_only: frozenset[str] = field(default_factory=frozenset)
+    names: str = ""
+
+    def library_of(self, cause: str) -> str:
+        """Return the library on whose versions a known issue depends; empty if it is JAX's."""
+        edit = self.by_cause.get(cause)
+        return "" if edit is None else edit.library
 
     @cached_property
     def by_cause(self) -> dict[str, Rewrite]:
@@ -117,6 +132,8 @@ def rewrites() -> Rewrites:
             raw["after"].strip("\n"),
             raw.get("note", ""),
             raw.get("library", ""),
+            raw.get("since", ""),
+            raw.get("says", ""),
         )
         for raw in table["edit"]
     )
@@ -124,7 +141,7 @@ def rewrites() -> Rewrites:
     for raw in table["issue"]:
         usages |= dict.fromkeys(raw["causes"], Usage(raw["usage"]))
     only = {c for raw in table["issue"] if raw.get("output_only") for c in raw["causes"]}
-    return Rewrites(table["prelude"], edits, usages, frozenset(only))
+    return Rewrites(table["prelude"], edits, usages, frozenset(only), table["names"])
 
 
 def weight(effect: Effect, usage: Usage) -> float:

@@ -11,14 +11,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from conformance.model.records import Cause, Clause
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.changed import GROUP_OF, ONE, Entry, Group, Seen, Upgrade, processes
+from reports.analysis.effects.changed import (
+    GROUP_OF,
+    ONE,
+    SEVERAL,
+    Entry,
+    Group,
+    Seen,
+    Upgrade,
+    processes,
+)
 from reports.analysis.effects.derive import OF_ALL_ROWS, failing
 from reports.analysis.effects.effect import SAME, Effect, ShownEffect
 from reports.analysis.effects.explained import UNEXPLAINED, By, Why
@@ -63,8 +72,8 @@ class _Made:
     found: dict[_Key, list[Seen]] = field(default_factory=dict)
     said: dict[_Key, str] = field(default_factory=dict)  # beside the claims that announce it
     missing: Counter[tuple[Verdict, bool]] = field(default_factory=Counter)
-    compared: set[str] = field(default_factory=set)
-    changed: set[str] = field(default_factory=set)
+    compared: set[tuple[str, str]] = field(default_factory=set)  # number of processes, fact
+    changed: set[tuple[str, str]] = field(default_factory=set)
     same_cells: int = 0
 
     @cached_property
@@ -85,7 +94,7 @@ class _Made:
         compared = (
             row for row in same if (one := before_of[row]) is not None and one.digest is not None
         )
-        self.compared.update(rows[number].fact for number in compared)
+        self.compared.update(map(_place, (rows[number] for number in compared)))
         for number in others:
             row, one, other, change = (
                 rows[number],
@@ -98,7 +107,7 @@ class _Made:
                 continue
             before = one if one is not None and one.digest is not None else None
             if before is not None:
-                self.compared.add(row.fact)
+                self.compared.add(_place(row))
             if before is None and change.effect is Effect.NOT_MEASURED:
                 self._note_missing(one, other)
             # Cells of several versions that were recorded alike change alike.
@@ -108,7 +117,7 @@ class _Made:
             if (told := self.known[alike]) is None:
                 self.same_cells += change.effect is Effect.SAME
                 continue
-            self.changed.add(row.fact)
+            self.changed.add(_place(row))
             self.found.setdefault(told.key, []).append(told.seen)
             self.said.setdefault(told.key, told.says)
         entries = [self._entry(key, some) for key, some in self.found.items()]
@@ -128,9 +137,16 @@ class _Made:
                     ),
                 )
             ),
-            same=len(self.compared - self.changed),
+            same=len(_facts(self.compared) - _facts(self.changed)),
             same_cells=self.same_cells,
-            compared=len(self.compared),
+            compared=len(_facts(self.compared)),
+            same_of={
+                of: (
+                    len(_facts(self.compared, of) - _facts(self.changed, of)),
+                    len(_facts(self.compared, of)),
+                )
+                for of in (ONE, SEVERAL)
+            },
             missing=tuple(
                 (f"{verdict.value} under {self.old if of_old else self.new}", count)
                 for (verdict, of_old), count in self.missing.most_common()
@@ -190,8 +206,6 @@ class _Made:
     def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
         if group is Group.WRONG_NUMBERS and why.slug in rewrites().output_only:
             group = Group.OUTPUT
-        elif group is Group.WRONG_NUMBERS and seen.felt.refused:
-            group = Group.TAKEN  # what raised before is no silent change
         elif group is Group.OTHER_ERROR and _became_right(seen):
             group = Group.REPAIRED  # the error is now the one that is expected
         if why.by is By.DOCUMENT:
@@ -355,6 +369,15 @@ class _Made:
             found,
             key=lambda one: (order.index(one.help), -len(wanted & {*one.works}), len(one.fails)),
         )
+
+
+def _place(row: Row) -> tuple[str, str]:
+    return processes(row.topology), row.fact
+
+
+def _facts(some: Iterable[tuple[str, str]], of: str = "") -> set[str]:
+    """Return the facts, of all or of one number of processes."""
+    return {fact for where, fact in some if of in ("", where)}
 
 
 _MOVED = {

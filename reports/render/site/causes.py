@@ -13,8 +13,10 @@ from reports.analysis.effects.happened import ABSENT
 from reports.analysis.effects.pairs import NEW, SHARD_MAP, Effects
 from reports.analysis.effects.remedies import Help
 from reports.analysis.effects.rewrites import Rewrite, rewrites
+from reports.analysis.issues.derive import issue_of
+from reports.analysis.issues.places import jax_versions
+from reports.analysis.issues.shown import LEGACY_PMAP, shown_by
 from reports.render.site import issues as known_issues
-from reports.render.site.columns import Column, columns
 from reports.render.site.marks import Mark, mark_of, together
 from reports.render.site.names import (
     Link,
@@ -24,12 +26,10 @@ from reports.render.site.names import (
     implementation_words,
 )
 from reports.render.site.page import Page
-from reports.render.site.shown import LEGACY_PMAP, shown_by
 from reports.render.site.slower import slower
 from reports.render.site.strips import (
     Place,
     Strip,
-    jax_versions,
     marks_of_clauses,
     newest_index,
     ranges,
@@ -43,7 +43,6 @@ from reports.store.outcomes import CellKey
 from reports.store.results import Results
 
 _MOST_REMEDIES = 4
-_LOOKED_AT = 12  # cells of the newest version whose effect says what a cause does
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,8 @@ class CauseView:
 
     `edit` is what to change, if that works in the newest JAX; `kin` are the issues of the same
     defect: the whole, or its parts; `as_shard_map` says how programs that show it under new pmap
-    behave under shard_map.
+    behave under shard_map. `jax` are the heads of `rows`: versions of JAX, or of the `library` that
+    it depends on. `hidden` says by which other issues its tests fail, and where.
     """
 
     cause: Cause
@@ -112,6 +112,8 @@ class CauseView:
     rewrite: Rewrite | None = None
     usage: str = ""
     libraries: tuple[tuple[str, str], ...] = ()
+    library: str = ""
+    hidden: tuple[tuple[str, Link], ...] = ()
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -151,18 +153,24 @@ class CauseView:
 def pages(effects: Effects) -> Iterator[Page]:
     """Yield a page per known issue."""
     results = effects.results
-    found = {one.cause.cause: one for one in known_issues.issues(effects)}
+    found = issue_of(effects)
     for view in causes(effects):
         issue = found.get(view.cause.cause)
         rewrite = rewrites().by_cause.get(view.cause.cause)
-        whole = replace(
-            view,
-            rows=() if issue is None else known_issues.place_rows(results, issue),
-            jax=tuple(jax_versions(results)),
-            rewrite=rewrite,
-            usage="" if issue is None else issue.usage.words,
-            libraries=() if rewrite is None else tuple(library_versions(results, rewrite.library)),
-        )
+        whole = replace(view, rewrite=rewrite, usage="" if issue is None else issue.usage.words)
+        if issue is not None and issue.library:
+            versions, rows = known_issues.library_rows(results, issue)
+            whole = replace(
+                whole,
+                library=issue.library,
+                rows=rows,
+                jax=versions,
+                libraries=tuple(library_versions(results, issue.library)),
+            )
+        elif issue is not None:
+            rows = known_issues.place_rows(results, issue)
+            hidden = known_issues.hidden_by(results, issue)
+            whole = replace(whole, rows=rows, jax=tuple(jax_versions(results)), hidden=hidden)
         yield Page(view.href, "cause", whole, view.cause.title, view.cause.sentence)
 
 
@@ -183,10 +191,9 @@ def causes(effects: Effects) -> tuple[CauseView, ...]:
     results = effects.results
     shown = shown_by(results)
     marks = marks_of_clauses(results)
-    baseline = next((one for one in columns(results) if one.baseline), None)
     newest = newest_index(results)
     views = [
-        _view(effects, baseline, newest, marks, one, shown.get(one.cause, []))
+        _view(effects, newest, marks, one, shown.get(one.cause, []))
         for one in results.causes.values()
     ]
     return tuple(
@@ -203,20 +210,20 @@ def causes(effects: Effects) -> tuple[CauseView, ...]:
 
 def _view(
     effects: Effects,
-    baseline: Column | None,
     newest: int,
     marks: dict[str, dict[Place, list[Mark]]],
     cause: Cause,
     cells: list[CellKey],
 ) -> CauseView:
     results = effects.results
+    issue = issue_of(effects).get(cause.cause)
     shown = Counter(key.implementation for key in cells if key.implementation != LEGACY_PMAP)
     at = NEW if NEW in shown or not shown else shown.most_common(1)[0][0]
     target = results.targets[newest].key
     return CauseView(
         cause=cause,
         href=cause_path(cause.cause),
-        effect=_effect(effects, baseline, cells),
+        effect=None if issue is None else issue.worst,
         places=_places(results, cells),
         clauses=tuple(
             _clause_link(results, newest, marks, id) for id in sorted({key.clause for key in cells})
@@ -258,23 +265,6 @@ def _clause_link(
     claim = results.claims.get(clause.claim)
     mark = together(row[newest] for row in marks[id].values())
     return ClauseLink(id, clause.title, clause_path(id), mark, claim is not None and claim.silent)
-
-
-def _effect(effects: Effects, baseline: Column | None, cells: list[CellKey]) -> Effect | None:
-    """Return the most frequent effect in the newest version that shows it, relative to
-    legacy pmap.
-    """
-    if baseline is None:
-        return None
-    number = {target.key: i for i, target in enumerate(effects.results.targets)}
-    moved = [key for key in cells if key.implementation != baseline.side.implementation]
-    newest = max((number[key.target] for key in moved), default=0)
-    counted: Counter[Effect] = Counter()
-    for key in [key for key in moved if number[key.target] == newest][:_LOOKED_AT]:
-        found = effects.from_baseline(key, baseline.side)
-        if found is not None and found.effect is not Effect.SAME:
-            counted[found.effect] += 1
-    return min(counted, key=lambda effect: (-counted[effect], effect.gravity), default=None)
 
 
 def _places(results: Results, cells: list[CellKey]) -> tuple[PlaceRow, ...]:

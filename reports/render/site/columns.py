@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
-from reports.analysis.effects.pairs import LEGACY, NEW, SHARD_MAP, Side, sides
-from reports.render.site.marks import Mark, mark_of
+from reports.analysis.effects.pairs import LEGACY, NEW, SHARD_MAP, Side
+from reports.analysis.issues.places import newest_side
 from reports.render.site.strips import versions
 from reports.store.order import short_implementation
 from reports.store.results import Results
@@ -31,17 +30,9 @@ class Column:
 def columns(results: Results) -> tuple[Column, ...]:
     """Return the last column of each implementation, the baseline first."""
     named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
-    ran = Counter(
-        (key.implementation, key.target)
-        for key, outcome in results.outcomes.items()
-        if mark_of(outcome.verdict) is not Mark.NONE
+    some = (newest_side(results, name) for name in (LEGACY, NEW, SHARD_MAP))
+    return tuple(
+        Column(side, named[side.target.key], side.implementation == LEGACY)
+        for side in some
+        if side is not None
     )
-    found = []
-    for implementation in (LEGACY, NEW, SHARD_MAP):
-        there = [side for side in sides(results) if side.implementation == implementation]
-        # Where it is gone a few programs still ask for it: that is not where it last was.
-        most = max((ran[side.implementation, side.target.key] for side in there), default=0)
-        whole = [side for side in there if 2 * ran[side.implementation, side.target.key] >= most]
-        if whole:
-            found.append(Column(whole[-1], named[whole[-1].target.key], implementation == LEGACY))
-    return tuple(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from reports.analysis.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade
 from reports.analysis.effects.pairs import Side, cell_of
@@ -155,6 +156,18 @@ def group_anchor(group: Group) -> str:
 def places_class(places: Collection[str]) -> str:
     """The class of what a page hides in one of its choices; empty where both show it."""
     return f"only-{next(iter(places))}" if len(places) == 1 else ""
+
+
+class _Placed(Protocol):
+    @property
+    def places(self) -> str: ...
+
+
+def counted_places(some: Sequence[_Placed]) -> tuple[tuple[str, int], ...]:
+    """Return how many lines a page shows: of all, and in each of its choices."""
+    hidden = {"one": "only-several", "several": "only-one"}
+    each = ((of, sum(one.places != css for one in some)) for of, css in hidden.items())
+    return (("all", len(some)), *each)
 
 
 def filtered(one: Entry) -> set[str]:

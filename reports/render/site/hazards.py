@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.hazards import Danger, Hazard, Place, averts, of_version
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import rewrites
+from reports.analysis.issues.derive import issue_of
+from reports.analysis.issues.places import Where
+from reports.analysis.issues.states import State
 from reports.render.site.names import (
     Link,
     cause_path,
@@ -199,8 +203,7 @@ def _news(one: Hazard, versions: Sequence[str]) -> str:
 
 def _library(one: Hazard) -> str:
     """The library whose version it follows, whichever the JAX; empty where it is JAX's."""
-    rewrite = rewrites().by_cause.get(one.cause.cause) if one.cause is not None else None
-    return "" if rewrite is None else rewrite.library
+    return rewrites().library_of(one.cause.cause) if one.cause is not None else ""
 
 
 def _view(effects: Effects, one: Hazard, versions: Sequence[str]) -> HazardView:
@@ -216,7 +219,7 @@ def _view(effects: Effects, one: Hazard, versions: Sequence[str]) -> HazardView:
         rows=tuple(
             PlaceRow(
                 implementation_words(implementation),
-                tuple(_cell(one, implementation, version) for version in versions),
+                tuple(_cell(effects, one, implementation, version) for version in versions),
             )
             for implementation in one.implementations
         ),
@@ -228,9 +231,22 @@ def _view(effects: Effects, one: Hazard, versions: Sequence[str]) -> HazardView:
     )
 
 
-def _cell(one: Hazard, implementation: str, version: str) -> str:
-    """Return the topologies that show it; "no" if it ran without, empty if it was not run."""
+def _cell(effects: Effects, one: Hazard, implementation: str, version: str) -> str:
+    """Return the topologies that show it; "no" if its tests ran without it, empty if none ran."""
     found = one.topologies(implementation, version)
     if found:
         return ", ".join(found)
-    return "no" if Place(implementation, version) in one.ran else ""
+    issue = issue_of(effects).get(one.cause.cause) if one.cause is not None else None
+    if issue is None:
+        return "no" if Place(implementation, version) in one.ran else ""
+    state = issue.found(Where(implementation, version))
+    if state.of_others and state.effect is not None and _OF_EFFECT.get(state.effect) is one.danger:
+        return "as on both sides" if state.between else f"as in {state.beside}"
+    return "" if state.state in (State.NOT_TESTED, State.REMOVED) else "no"
+
+
+_OF_EFFECT = {
+    Effect.CRASHES: Danger.CRASHES,
+    Effect.HANGS: Danger.HANGS,
+    Effect.WRONG_NUMBERS: Danger.WRONG_NUMBERS,
+}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reports.analysis.effects.pairs import Effects
-from reports.render.site import uses
+from reports.render.site import gradients, uses
 from reports.render.site.entries import side_words
 from reports.render.site.issues import Grid, grid
 from reports.render.site.names import Link, implementation_words
@@ -67,7 +67,9 @@ class HomeView:
     @property
     def subjects(self) -> tuple[Link, ...]:
         """The pages about one subject."""
-        return tuple(Link(one.title, one.path) for one in subjects(self.effects.results))
+        some = tuple(Link(one.title, one.path) for one in subjects(self.effects.results))
+        taken = any(id.startswith("rewriting.gradients.") for id in self.effects.results.clauses)
+        return (*some, Link("Gradients", gradients.PAGE)) if taken else some
 
     def words(self, pair: Pair) -> tuple[str, str]:
         """Return both ends of a pair in words."""

@@ -2,53 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.analysis.effects.pairs import Effects
-from reports.render.site.issues import Grid, Risk, Where, grid, issues, risk, untested
+from reports.analysis.issues.derive import issues
+from reports.analysis.issues.places import KINDS, ONE, Where, baseline, existing, jax_versions
+from reports.analysis.issues.risk import Risk, Severity, risk, safest
+from reports.render.site.entries import side_words
+from reports.render.site.issues import FATAL, Grid, grid
 from reports.render.site.names import Link, cause_path, implementation_words, version_path
 from reports.render.site.page import Page
-from reports.render.site.strips import jax_versions
+from reports.render.site.pairs import NEW_BY_DEFAULT
 from reports.render.site.uses import Use
+from reports.render.site.versions import ANY_FATAL, risk_href
+from reports.store.order import version_order
 
 PAGE = "causes.html"
 SAFEST = "versions.html"
+SINCE = "0.8"  # the first with new pmap by default
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPage:
-    """The known issues of one use, links to the other uses, and issues that no cell of it shows."""
+    """The known issues of one use, links to the other uses, and issues that no cell of it shows.
+
+    `libraries` are the issues that follow a library's version, each with its name.
+    """
 
     grid: Grid
     versions: tuple[str, ...]
     uses: tuple[tuple[str, str, bool], ...]
     others: tuple[Link, ...]
+    libraries: tuple[tuple[str, Link], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The risk with one process or several: a count and its list for each severity."""
+
+    words: str
+    counts: tuple[tuple[int, str], ...]
+    fatal: tuple[int, str]
+    best: bool
+    untested: int
 
 
 @dataclass(frozen=True, slots=True)
 class SafeRow:
-    """A version: what the use means in it, and its risk with one process and with several.
-
-    `untested_one` and `untested_several` count the issues of other versions that were not tested.
-    """
+    """A version: what the use means in it, and its risk; None where nothing was run."""
 
     jax: str
     href: str
     implementation: str
-    one: Risk | None
-    several: Risk | None
-    best_one: bool
-    best_several: bool
-    untested_one: int
-    untested_several: int
+    one: Counted | None
+    several: Counted | None
+
+
+@dataclass(frozen=True, slots=True)
+class SafeTable:
+    """The versions of one use, the newest first, advice, and the issues that crash or hang."""
+
+    use: Use
+    advice: tuple[str, ...]
+    rows: tuple[SafeRow, ...]
+    fatal: Grid
 
 
 @dataclass(frozen=True, slots=True)
 class SafestPage:
-    """The versions of each use, the newest first."""
+    """A table for each use; `baseline` is what errors are new against."""
 
-    tables: tuple[tuple[Use, tuple[SafeRow, ...]], ...]
+    tables: tuple[SafeTable, ...]
+    versions: tuple[str, ...]
+    baseline: str
+    severities: tuple[tuple[str, str], ...]
 
 
 def path_of(use: Use) -> str:
@@ -61,11 +89,16 @@ def pages(effects: Effects) -> Iterator[Page]:
     results = effects.results
     if results.causes:
         versions = tuple(jax_versions(results))
-        shown = {one.cause.cause for one in issues(effects) if one.one or one.several}
+        shown = {one.cause.cause for one in issues(effects) if one.worst}
         rest = tuple(
             Link(one.title, cause_path(one.cause))
             for one in results.causes.values()
             if one.cause not in shown
+        )
+        of_libraries = tuple(
+            (one.library, Link(one.cause.title, cause_path(one.cause.cause)))
+            for one in issues(effects)
+            if one.library
         )
         for use in Use:
             yield Page(
@@ -76,59 +109,79 @@ def pages(effects: Effects) -> Iterator[Page]:
                     versions,
                     tuple((one.words, path_of(one), one is use) for one in Use),
                     rest if use is Use.PMAP else (),
+                    of_libraries,
                 ),
                 f"Known issues of {use.words}",
                 "What each does in which version, the most severe and most usual first.",
             )
     if jax_versions(results):
+        against = baseline(results)
         yield Page(
             SAFEST,
             "versions",
-            SafestPage(tuple((use, safe_rows(effects, use)) for use in Use)),
+            SafestPage(
+                tuple(safe_table(effects, use) for use in Use),
+                tuple(jax_versions(results)),
+                "" if against is None else side_words(against),
+                tuple((one.value, one.words) for one in Severity),
+            ),
             "Which version is safest",
             "Known issues that an ordinary program can meet, by version and severity.",
         )
 
 
-def safe_rows(effects: Effects, use: Use) -> tuple[SafeRow, ...]:
-    """Return every version in which a use was run, newest first, marking the least risk.
-
-    A version in which fewer issues were tested than elsewhere is not compared.
-    """
-    versions = jax_versions(effects.results)
-    some = []
-    for jax in reversed(versions):
-        where = Where(use.implementation(jax), jax)
-        risks = risk(effects, where, "one"), risk(effects, where, "several")
-        if any(risks):
-            some.append((where, risks))
-    places = [where for where, _ in some]
-    rows = [
-        (
-            where,
-            risks,
-            tuple(len(untested(effects, where, places, n)) for n in ("one", "several")),
-        )
-        for where, risks in some
+def safe_table(effects: Effects, use: Use) -> SafeTable:
+    """Return every version in which a use was run, newest first, and which is safest."""
+    some = [
+        Where(use.implementation(jax), jax)
+        for jax in reversed(jax_versions(effects.results))
+        if Where(use.implementation(jax), jax) in existing(effects.results)
     ]
-    best = [
-        min(
-            (one.score for _, found, left in rows if (one := found[n]) and not left[n]),
-            default=None,
-        )
-        for n in (0, 1)
-    ]
-    return tuple(
-        SafeRow(
-            where.jax,
-            version_path(where.jax),
-            implementation_words(where.implementation),
-            *found,
-            *(
-                one is not None and not left[n] and one.score == best[n]
-                for n, one in enumerate(found)
-            ),
-            *left,
-        )
-        for where, found, left in rows
+    risks = {
+        kind: {where.jax: risk(effects, where, kind, some) for where in some} for kind in KINDS
+    }
+    best = {kind: safest(list(found.items())) for kind, found in risks.items()}
+    return SafeTable(
+        use,
+        tuple(filter(None, (_advice(kind, risks[kind]) for kind in KINDS))),
+        tuple(
+            SafeRow(
+                where.jax,
+                version_path(where.jax),
+                implementation_words(where.implementation),
+                *(_counted(where, kind, risks[kind][where.jax], best[kind]) for kind in KINDS),
+            )
+            for where in some
+            if any(risks[kind][where.jax] for kind in KINDS)
+        ),
+        grid(effects, use, only=FATAL),
     )
+
+
+def _counted(where: Where, kind: str, found: Risk | None, best: Sequence[str]) -> Counted | None:
+    if found is None:
+        return None
+    return Counted(
+        "one process" if kind == ONE else "several processes",
+        tuple(
+            (len(some), risk_href(where, kind, severity.value)) for severity, some in found.counted
+        ),
+        (len(found.fatal), risk_href(where, kind, ANY_FATAL)),
+        where.jax in best,
+        len(found.untested),
+    )
+
+
+def _advice(kind: str, risks: Mapping[str, Risk | None]) -> str:
+    """Return which version is safest, of all and of those with the new pmap, in a sentence."""
+    words = "One process" if kind == ONE else "Several processes"
+    newer = [(jax, one) for jax, one in risks.items() if version_order(jax) >= NEW_BY_DEFAULT]
+    some = newer or list(risks.items())
+    best = safest(some)
+    if not best:
+        return ""
+    least = next(one for jax, one in some if jax == best[0] and one is not None)
+    newest, *others = best
+    also = f" ({', '.join(others)}: the same counts)" if others else ""
+    of = f" of {SINCE} and later" if newer else ""
+    return f"{words}: safest{of} is JAX {newest}{also}, with {least.words}."

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.libraries import Pair, as_text, load_libraries
-from reports.render.site.names import safe_name
+from reports.render.site.names import cause_path, safe_name
 from reports.render.site.page import Asset, Page
 
 PAGE = "libraries.html"
@@ -17,11 +18,15 @@ DATA = "data/libraries.json"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What one library does, a row per JAX and version; `uses` are the columns."""
+    """What one library does, a row per JAX and version; `uses` are the columns.
+
+    `changes` is what its versions change, whichever the JAX, with the pages of the known issues.
+    """
 
     library: str
     uses: tuple[str, ...]
     rows: tuple[Pair, ...]
+    changes: tuple[tuple[Rewrite, str], ...] = ()
 
     @property
     def anchor(self) -> str:
@@ -45,18 +50,25 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
     yield Page(
         PAGE,
         "libraries",
-        LibrariesPage(tables(pairs), DATA),
+        LibrariesPage(tables(pairs, effects.results.causes), DATA),
         "Libraries and JAX: which versions work together",
         "flax, optax, orbax-checkpoint, equinox, chex and dm-haiku beside each release of JAX: "
         "the version, its import, and its functions that use pmap.",
     )
 
 
-def tables(pairs: Sequence[Pair]) -> tuple[Table, ...]:
-    """A table per library, the newest JAX first."""
+def tables(pairs: Sequence[Pair], known: Collection[str] = ()) -> tuple[Table, ...]:
+    """A table per library, the newest JAX first; `known` are the issues that have pages."""
     found = []
     for library, some in groupby(pairs, key=lambda one: one.library):
         rows = tuple(some)[::-1]
         uses = tuple(dict.fromkeys(name for one in rows for name in one.uses))
-        found.append(Table(library, uses, rows))
+        changes = (one for one in rewrites().edits if one.library == library)
+        linked = ((one, _issue(known, one)) for one in changes)
+        found.append(Table(library, uses, rows, tuple(linked)))
     return tuple(found)
+
+
+def _issue(known: Collection[str], change: Rewrite) -> str:
+    """Return the page of a change's known issue; empty where these results do not have it."""
+    return next((cause_path(slug) for slug in change.causes if slug in known), "")

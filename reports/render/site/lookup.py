@@ -15,4 +15,4 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
     results = effects.results
     found = messages(results, effects.once.to(recorded_messages))
     yield from errors.pages(results, found)
-    yield from searching.pages(results, found)
+    yield from searching.pages(effects, found)

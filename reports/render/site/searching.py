@@ -16,9 +16,12 @@ from importlib import resources
 from typing import NamedTuple
 
 from reports.analysis.comparing.changes import cause_of
+from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.errors.messages import Message, Sort
+from reports.analysis.issues.derive import issues
 from reports.analysis.public_names import load_names
-from reports.render.site import documents, guide, jitted, libraries, removed, user_reports
+from reports.render.site import documents, gradients, guide, jitted, libraries, removed, user_reports
 from reports.render.site.errors import error_path, headline
 from reports.render.site.marks import Mark, together
 from reports.render.site.names import (
@@ -29,14 +32,12 @@ from reports.render.site.names import (
     version_path,
 )
 from reports.render.site.page import Asset
-from reports.render.site.shown import shown_by
 from reports.render.site.strips import (
     jax_versions,
     marks_of_clauses,
     newest_index,
     newest_version,
     ranges,
-    versions,
 )
 from reports.render.site.subjects import clauses_of, subjects
 from reports.render.site.text import plain, shortened
@@ -105,6 +106,16 @@ def _whole(results: Results) -> Iterator[Entry]:
             "safest · safe · safest version · best version · recommended version · which version · "
             "which version is safest · which version should i use · stable · pin",
             "Per version and implementation, how many known issues an ordinary program meets.",
+            0,
+        )
+    if any(id.startswith("rewriting.gradients.") for id in results.clauses):
+        yield Entry(
+            "page",
+            gradients.TITLE,
+            gradients.PAGE,
+            "gradient · gradients · grad · psum · pmean · loss · factor · too large · too small · "
+            "gradient of psum · gradient of pmean · times the devices · check_vma · data parallel",
+            "By which factor a gradient is wrong, in the body and around the map.",
             0,
         )
     if results.timings:
@@ -185,10 +196,10 @@ def _whole(results: Results) -> Iterator[Entry]:
     )
 
 
-def pages(results: Results, found: Sequence[Message]) -> Iterator[Asset]:
+def pages(effects: Effects, found: Sequence[Message]) -> Iterator[Asset]:
     """Yield the index and the script that searches it."""
     script = resources.files("reports.render.site").joinpath(f"templates/{SCRIPT}")
-    rows = (json.dumps(one.row, separators=(",", ":")) for one in entries(results, found))
+    rows = (json.dumps(one.row, separators=(",", ":")) for one in entries(effects, found))
     parts = list(_parts(rows)) or [""]
     for number, part in enumerate(parts):
         text = f'"use strict";\nself.pmapIndex.push(\n{part}\n);\n'
@@ -220,8 +231,9 @@ def _parts(rows: Iterable[str]) -> Iterator[str]:
         yield ",\n".join(part)
 
 
-def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
+def entries(effects: Effects, found: Sequence[Message]) -> Iterator[Entry]:
     """Yield pages that answer a question, subjects, versions, known issues, messages, the rest."""
+    results = effects.results
     yield from _whole(results)
     for part in guide.sections():
         yield Entry("guide", part.title, part.href, " · ".join(part.codes), part.text, 0)
@@ -238,8 +250,8 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
             "Changes of behaviour, cost and documented claims, and its known issues.",
             0,
         )
-    shown, still, reported = _programs_by_cause(results), _still(results), _reported()
-    seen = _seen(results)
+    shown, still, reported = _programs_by_cause(results), _still(effects), _reported()
+    seen = _seen(effects)
     for cause in results.causes.values():
         yield Entry(
             "cause" if cause.cause in still else "ended",
@@ -329,19 +341,20 @@ def _names(source: str) -> str:
     return " ".join(dict.fromkeys((*names, *_OPTION.findall(source))))
 
 
-def _seen(results: Results) -> dict[str, str]:
+def _seen(effects: Effects) -> dict[str, str]:
     """Return for each known issue where it shows: implementations, and the versions of each."""
-    named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
-    found: dict[str, str] = {}
-    for slug, keys in shown_by(results).items():
-        by: dict[str, set[str]] = {}
-        for key in keys:
-            by.setdefault(key.implementation, set()).add(named[key.target])
-        found[slug] = "; ".join(
-            f"{implementation_words(name)}: JAX {ranges(tuple(named.values()), by[name])}"
-            for name in sorted(by, key=implementation_order)
+    there = jax_versions(effects.results)
+    edits = rewrites().by_cause
+    return {
+        one.cause.cause: f"since {one.library} {edits[one.cause.cause].since}, with any JAX"
+        if one.library
+        else "; ".join(
+            f"{implementation_words(name)}: JAX {ranges(there, some)}"
+            for name in one.implementations
+            if (some := one.shown_in(name))
         )
-    return found
+        for one in issues(effects)
+    }
 
 
 def _expected(results: Results) -> dict[str, str]:
@@ -362,12 +375,15 @@ def _expected(results: Results) -> dict[str, str]:
     return found
 
 
-def _still(results: Results) -> set[str]:
+def _still(effects: Effects) -> set[str]:
     """Return the known issues that the newest JAX shows, and those that no cell shows."""
-    shown = shown_by(results)
-    newest = results.targets[newest_index(results)].key if results.targets else None
-    ended = {slug for slug, keys in shown.items() if all(key.target != newest for key in keys)}
-    return {*results.causes} - ended
+    newest = jax_versions(effects.results)[-1:]
+    ended = {
+        one.cause.cause
+        for one in issues(effects)
+        if not any(one.shown_in(name).intersection(newest) for name in one.implementations)
+    }
+    return {*effects.results.causes} - ended
 
 
 def _signal_words(message: Message) -> tuple[str, ...]:

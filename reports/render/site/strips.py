@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
+from reports.analysis.issues.places import jax_versions as jax_versions
 from reports.render.site.marks import CHECKED, Mark, mark_of, together
-from reports.store.order import implementation_order, topology_order, version_order
+from reports.store.order import implementation_order, topology_order
 from reports.store.results import Results
 
 Place = tuple[str, str]  # implementation and topology
@@ -81,13 +82,6 @@ def ranges(versions: Sequence[str], holds: Iterable[str]) -> str:
 def versions(results: Results) -> tuple[str, ...]:
     """The targets as heads of columns: their versions, with more where two read alike."""
     return tuple(results.labels[t.key].removeprefix("jax ") for t in results.targets)
-
-
-def jax_versions(results: Results) -> list[str]:
-    """The versions of JAX that could be had, the oldest first."""
-    return sorted(
-        {t.jax for t in results.targets if t.jax and not t.unavailable}, key=version_order
-    )
 
 
 def newest_index(results: Results) -> int:

@@ -17,6 +17,7 @@ from reports.analysis.effects.changed import Group, Upgrade
 from reports.analysis.effects.hazards import Hazard, hazards
 from reports.analysis.effects.pairs import NEW, Effects
 from reports.analysis.effects.upgrade import upgrade
+from reports.analysis.issues.shown import shown_by
 from reports.render.site import hazards as hazard_pages
 from reports.render.site import short
 from reports.render.site.causes import CauseView, causes
@@ -37,7 +38,6 @@ from reports.render.site.names import (
 )
 from reports.render.site.page import Page
 from reports.render.site.pairs import Pair, pairs
-from reports.render.site.shown import shown_by
 from reports.render.site.strips import newest_index, newest_version, versions
 from reports.store.results import Results
 

@@ -7,18 +7,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from reports.analysis.effects.changed import Entry, Group, Upgrade, in_processes
+from reports.analysis.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade, in_processes
 from reports.analysis.effects.hazards import hazards
 from reports.analysis.effects.pairs import SHARD_MAP, Effects
 from reports.analysis.effects.plan import Change, Plan, plan
-from reports.analysis.effects.rewrites import Place, rewrites
+from reports.analysis.effects.rewrites import Place, Rewrite, rewrites
 from reports.analysis.effects.upgrade import upgrade
+from reports.analysis.issues.derive import issue_of, issues
+from reports.analysis.issues.libraries import Libraries, libraries_between, without_libraries
+from reports.analysis.issues.places import Where
 from reports.analysis.libraries import Outgrown, load_libraries, outgrown
 from reports.render.site import feed, home, versions
 from reports.render.site import hazards as hazard_pages
 from reports.render.site.entries import (
     EntryView,
     GroupView,
+    counted_places,
     entry_href,
     entry_view,
     filtered,
@@ -27,8 +31,7 @@ from reports.render.site.entries import (
     places_class,
     side_words,
 )
-from reports.render.site.issues import Where, issues
-from reports.render.site.names import Link, clause_path
+from reports.render.site.names import Link, cause_path, clause_path
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair, pairs
 from reports.render.site.removed import Removed, removed_between
@@ -67,7 +70,7 @@ class UpgradeView:
 
     @cached_property
     def found(self) -> Upgrade:
-        return upgrade(self.effects, self.pair.old, self.pair.new)
+        return without_libraries(upgrade(self.effects, self.pair.old, self.pair.new))
 
     @cached_property
     def groups(self) -> tuple[GroupView, ...]:
@@ -106,6 +109,38 @@ class UpgradeView:
         return tuple(_change(self, one) for one in self.plan.rare)
 
     @property
+    def library_changes(self) -> tuple[tuple[str, Rewrite, str], ...]:
+        """What new versions of libraries change, each with its effect and its known issue."""
+        known = issue_of(self.effects)
+        shown = ((known.get(one.causes[0]), one) for one in self.of_libraries.changes)
+        return tuple(
+            (
+                issue.worst.value if issue is not None and issue.worst is not None else "",
+                one,
+                "" if issue is None else cause_path(issue.cause.cause),
+            )
+            for issue, one in shown
+        )
+
+    @property
+    def same(self) -> tuple[tuple[str, int, int], ...]:
+        """How many tests give the same result, of how many: of all, and by processes."""
+        found = self.found
+        of = {"one": ONE, "several": SEVERAL}
+        each = ((place, *found.same_of.get(words, (0, 0))) for place, words in of.items())
+        return (("all", found.same, found.compared), *each)
+
+    @property
+    def counted_rare(self) -> tuple[tuple[str, int], ...]:
+        """How many edits are folded: of all, and by processes."""
+        return counted_places(self.rare)
+
+    @property
+    def counted_unknown(self) -> tuple[tuple[str, int], ...]:
+        """How many effects have no known edit: of all, and by processes."""
+        return counted_places(self.unknown)
+
+    @property
     def unknown(self) -> tuple[EntryView, ...]:
         """The effects without a known edit."""
         return tuple(entry_view(self.effects.results, self.found, e) for e in self.plan.unknown)
@@ -116,7 +151,9 @@ class UpgradeView:
         some = silently(self.effects.results, self.found)
         views = ((one, entry_view(self.effects.results, self.found, one)) for one in some)
         return tuple(
-            replace(view, title=f"{view.title} (in more programs than before)")
+            replace(view, title=f"{view.title} (raised before)")
+            if not one.ran_before
+            else replace(view, title=f"{view.title} (in more programs than before)")
             if one.cause is not None and one.cause.cause in self._shown_before
             else view
             for one, view in views
@@ -132,6 +169,11 @@ class UpgradeView:
     def most_silent(self) -> int:
         """Return how many of them are shown unfolded."""
         return MOST_SILENT
+
+    @property
+    def names(self) -> str:
+        """What the names in the edits' code are, in one line."""
+        return rewrites().names
 
     @property
     def prelude(self) -> str:
@@ -154,8 +196,20 @@ class UpgradeView:
 
     @property
     def libraries(self) -> tuple[Outgrown, ...]:
-        """The libraries to upgrade with JAX."""
-        return outgrown(load_libraries(), self.pair.old.jax, self.pair.new.jax)
+        """The libraries to upgrade with JAX, of which old versions warn but do not raise."""
+        raising = {one.library for one in self.of_libraries.outdated}
+        some = outgrown(load_libraries(), self.pair.old.jax, self.pair.new.jax)
+        return tuple(one for one in some if one.library not in raising)
+
+    @cached_property
+    def of_libraries(self) -> Libraries:
+        """What follows the version of a library, whichever the JAX."""
+        between = self.pair.old.jax, self.pair.new.jax
+        known = self.effects.kept(libraries_between)  # the same of all implementations
+        if between not in known:
+            known[between] = libraries_between(*between)
+        found: Libraries = known[between]
+        return found
 
     @property
     def as_shard_map(self) -> bool:

@@ -14,11 +14,12 @@ from conformance.model.verdicts import Verdict
 from reports.analysis.effects.digest import RAISED
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import RAN, Effects
-from reports.render.site.issues import GridCell, Where
+from reports.analysis.issues.places import Where
+from reports.analysis.issues.shown import shown_by
+from reports.render.site.issues import GridCell
 from reports.render.site.marks import Mark, mark_of
 from reports.render.site.names import Link, cause_link, clause_path, implementation_words
 from reports.render.site.page import Page
-from reports.render.site.shown import shown_by
 from reports.render.site.strips import jax_versions
 from reports.store.order import implementation_order
 from reports.store.outcomes import CellKey

@@ -14,12 +14,21 @@ from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.hazards import Hazard, averts, of_version
 from reports.analysis.effects.pairs import RAN, Effects, Side, sides
 from reports.analysis.effects.upgrade import upgrade
+from reports.analysis.issues.places import ONE, SEVERAL, Where, existing, jax_versions
+from reports.analysis.issues.risk import risk
 from reports.render.site.entries import GroupView, group_views
 from reports.render.site.hazards import PAGE as HAZARDS
 from reports.render.site.hazards import hazard_anchor, title_of
-from reports.render.site.names import Link, claim_path, implementation_words, version_path
+from reports.render.site.names import (
+    Link,
+    cause_path,
+    claim_path,
+    implementation_words,
+    safe_name,
+    version_path,
+)
 from reports.render.site.page import Page
-from reports.render.site.strips import jax_versions
+from reports.store.order import implementation_order
 from reports.store.results import Results
 
 
@@ -51,6 +60,27 @@ class HazardLine:
     edit: str
 
 
+@dataclass(frozen=True, slots=True)
+class RiskList:
+    """The issues of one severity in this version; `anchor` is where counts of other pages lead."""
+
+    anchor: str
+    words: str
+    issues: tuple[tuple[str, Link], ...]
+
+
+ANY_FATAL = "fatal"  # the anchor of all issues that crash or hang
+
+
+def risk_href(where: Where, processes: str, severity: str) -> str:
+    """Return the address of the list of the issues that were counted."""
+    return f"{version_path(where.jax)}#{_anchor(where, processes, severity)}"
+
+
+def _anchor(where: Where, processes: str, severity: str) -> str:
+    return safe_name(f"{where.implementation}-{processes}-{severity}")
+
+
 @dataclass
 class VersionView:
     """One version; computed when its page is rendered."""
@@ -75,6 +105,41 @@ class VersionView:
                     groups = group_views(self.effects.results, done)
                     found.append(Step(words[:1].upper() + words[1:], done, groups))
         return tuple(found)
+
+    @cached_property
+    def risks(self) -> tuple[tuple[str, tuple[RiskList, ...]], ...]:
+        """The issues that an ordinary program can meet, by implementation, processes, severity."""
+        found = []
+        there = (where for where in existing(self.effects.results) if where.jax == self.jax)
+        for where in sorted(there, key=lambda one: implementation_order(one.implementation)):
+            words = implementation_words(where.implementation)
+            for kind, processes in ((ONE, "one process"), (SEVERAL, "several processes")):
+                lists = self._lists(where, kind)
+                if any(one.issues for one in lists):
+                    found.append((f"{words[:1].upper()}{words[1:]}, {processes}", lists))
+        return tuple(found)
+
+    def _lists(self, where: Where, kind: str) -> tuple[RiskList, ...]:
+        one = risk(self.effects, where, kind)
+        if one is None:
+            return ()
+        named = [(severity.value, severity.words, some) for severity, some in one.counted]
+        named.append((ANY_FATAL, "crashes and hangs, also of unusual arguments", one.fatal))
+        return tuple(
+            RiskList(
+                _anchor(where, kind, name),
+                words,
+                tuple(
+                    (
+                        effect.value,
+                        Link(issue.cause.title, cause_path(issue.cause.cause)),
+                    )
+                    for issue in some
+                    if (effect := issue.at(where, kind)) is not None
+                ),
+            )
+            for name, words, some in named
+        )
 
     @cached_property
     def became_false(self) -> tuple[Turned, ...]:

@@ -10,6 +10,8 @@ from reports.analysis.effects.edits import Edit, by_title, edits
 from reports.analysis.effects.pairs import Side
 from reports.analysis.effects.plan import Plan, by_weight, plan
 from reports.analysis.effects.remedies import Help, Remedy
+from reports.analysis.effects.rewrites import rewrites
+from reports.analysis.issues.libraries import libraries_between, without_libraries
 from reports.render.text.findings import in_markdown
 from reports.render.text.summary import printable
 from reports.store.results import Results
@@ -31,13 +33,13 @@ def as_text(results: Results, found: Upgrade, *, whole: bool = False) -> str:
     """Return the likely edits, silent differences, and counts of the rest; `whole` lists
     everything.
     """
-    return printable("\n".join(_lines(results, found, whole=whole)))
+    return printable("\n".join(_lines(results, without_libraries(found), whole=whole)))
 
 
 def as_markdown(results: Results, found: Upgrade) -> str:
     """Return the same as Markdown; what does not fit is counted."""
     kept, size, left = list[str](), 0, 0
-    for part in _parts(results, found):
+    for part in _parts(results, without_libraries(found)):
         block = printable("\n".join(part) + "\n\n")
         more = len(block.encode("utf-8", "replace"))
         if left or size + more > MOST_BYTES - _RESERVED_BYTES:
@@ -120,12 +122,17 @@ def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
     yield f"{_name(found.old)} → {_name(found.new)}"
     yield f"{found.same} of {counted(found.compared, 'test')} give the same result"
     yield from _change_lines(known, whole=whole)
+    if lines := list(_libraries(found)):
+        yield ""
+        yield "Libraries"
+        yield from (f"  {line}" for line in lines)
     silent = silently(results, found)
     if silent:
         yield ""
         yield f"What differs silently: {len(silent)}"
         for entry in silent:
-            yield f"  {entry.title} ({entry.effect.words})"
+            before = "" if entry.ran_before else "; raised before"
+            yield f"  {entry.title} ({entry.effect.words}{before})"
     if known.unknown:
         yield ""
         yield f"No fix is known: {len(known.unknown)}"
@@ -141,6 +148,15 @@ def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
     if found.missing:
         yield ""
         yield f"Not compared: {missing(found)}"
+
+
+def _libraries(found: Upgrade) -> Iterator[str]:
+    """Yield what follows the version of a library, whichever the JAX."""
+    between = libraries_between(found.old.jax, found.new.jax)
+    yield from (one.sentence for one in between.outdated)
+    for one in between.changes:
+        since = f"If your {one.library} goes from before {one.since} to it or later"
+        yield f"{since}: {one.says} See {one.causes[0]}."
 
 
 def _group_lines(
@@ -162,9 +178,14 @@ def _group_lines(
 
 def silently(results: Results, found: Upgrade) -> list[Entry]:
     """Return what differs without an error or a warning in programs that ran before, the most
-    severe and common first.
+    severe and common first; and what raised before and returns wrong values now.
     """
-    some = (whole for group in SILENT for whole, _ in found.folded(group) if whole.ran_before)
+    some = (
+        whole
+        for group in SILENT
+        for whole, _ in found.folded(group)
+        if whole.ran_before or group is Group.WRONG_NUMBERS
+    )
     return by_weight(results, some)
 
 
@@ -173,6 +194,7 @@ def _change_lines(known: Plan, *, whole: bool) -> Iterator[str]:
     if known.changes:
         yield ""
         yield f"What to change: {counted(len(known.changes), 'edit')}, the most likely first"
+        yield f"  {rewrites().names}"
     for one in shown:
         effects = ", ".join(effect.words for effect in one.effects)
         yield ""
@@ -223,6 +245,8 @@ def _averts(edit: Edit) -> str:
 def _parts(results: Results, found: Upgrade) -> Iterator[list[str]]:
     yield [f"# {_name(found.old)} → {_name(found.new)}", "", in_markdown(summary(found))]
     yield from _edit_parts(results, found)
+    if lines := [f"- {in_markdown(line)}" for line in _libraries(found)]:
+        yield ["## Libraries", "", *lines]
     if found.missing:
         yield [f"Not compared: {in_markdown(missing(found))}."]
     for group, entries in found.groups:

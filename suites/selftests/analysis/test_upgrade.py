@@ -48,38 +48,43 @@ class TestRanBefore(TestCase):
         ]
 
     def test_what_ran_comes_first_and_what_raised_is_told_so(self) -> None:
-        found = made(
+        records = [
             cause("many"),
             *self.sides("errors.a", "many", FAILS),
             *self.sides("errors.b", "many", FAILS),
             cause("one"),
             *self.sides("errors.c", "one", FINE),
-        )
+        ]
+        found = made(*records)
         assert [(e.title, e.ran_before, e.effect) for e in found.entries] == [
             ("Title of one", True, Effect.WRONG_NUMBERS),
-            ("Title of many", False, Effect.TAKEN),
+            ("Title of many", False, Effect.WRONG_NUMBERS),
         ]
+        # What raised before and is silently wrong now is a wrong value.
+        assert {e.group for e in found.entries} == {Group.WRONG_NUMBERS}
+        text = upgrade_text.as_text(read(*records), found)
+        assert "Title of many (wrong values; raised before)" in text
         assert [upgrade_text.REFUSED in upgrade_text.notes(e) for e in found.entries] == [
             False,
             True,
         ]
 
     def test_the_example_is_of_what_ran(self) -> None:
-        ran_before, raised_before = made(
+        [entry] = made(
             cause("one"),
             *self.sides("errors.a", "one", FAILS),
             *self.sides("errors.b", "one", FINE),
         ).entries
-        assert (ran_before.group, ran_before.smallest) == (Group.WRONG_NUMBERS, "errors.b")
-        assert (raised_before.group, raised_before.smallest) == (Group.TAKEN, "errors.a")
+        assert (entry.group, entry.smallest) == (Group.WRONG_NUMBERS, "errors.b")
+        assert entry.ran_before
 
     def test_a_part_of_what_raised_that_ran_is_by_itself(self) -> None:
         whole = self.sides("errors.a", "whole", FAILS)
         part = cause("part", part_of="whole")
         apart = made(cause("whole"), *whole, part, *self.sides("errors.b", "part", FINE))
         folded = made(cause("whole"), *whole, part, *self.sides("errors.b", "part", FAILS))
-        assert (apart.counted(Group.WRONG_NUMBERS), apart.counted(Group.TAKEN)) == (1, 1)
-        assert (folded.counted(Group.WRONG_NUMBERS), folded.counted(Group.TAKEN)) == (0, 1)
+        assert apart.counted(Group.WRONG_NUMBERS) == 2
+        assert folded.counted(Group.WRONG_NUMBERS) == 1
 
     def test_what_was_looked_at_with_several_processes_matters_to_one_alone(self) -> None:
         alone, both = {"topologies": ["1x8"]}, {"topologies": ["1x8", "2x2"]}

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from recorded_steps import finding, returned
-from sample_results import Record, cause, deviation
+from recorded_steps import finding, raised, returned
+from sample_results import Record, cause, deviation, target
 from two_sides import FAILS, HEAD, known, program, ran, read
 
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import Effects
-from reports.render.site.issues import Risk, Where, grid, issues, place_rows, risk
-from reports.render.site.known import safe_rows
+from reports.analysis.issues.derive import issues
+from reports.analysis.issues.places import Where
+from reports.analysis.issues.risk import Severity, risk
+from reports.render.site.issues import grid, library_rows, place_rows
+from reports.render.site.known import SafeTable, safe_table
 from reports.render.site.uses import Use, default_implementation
+from reports.render.site.versions import VersionView
 
 ORDINARY, PART, UNUSUAL = "results-stay-on-all-devices", "part-of-it", "axis-name-must-be-text"
 NEW = Where("new_pmap", "0.9.0")
@@ -34,7 +38,9 @@ def test_one_defect_counts_once_and_an_unusual_argument_not_at_all() -> None:
     )
 
     assert len(issues(effects)) == 3
-    assert risk(effects, NEW, "one") == Risk(fatal=0, wrong=0, errors=1, costs=0)
+    found = risk(effects, NEW, "one")
+    assert found is not None
+    assert found.score == (0, 0, 1, 0)
     assert [row.title for row in grid(effects, Use.PMAP).rows] == [
         f"Title of {ORDINARY}",
         f"Title of {UNUSUAL}",
@@ -46,7 +52,7 @@ def test_an_issue_with_several_processes_is_no_risk_of_one() -> None:
 
     several = risk(effects, NEW, "several")
     assert several is not None
-    assert several.errors == 1
+    assert several.count(Severity.ERRORS) == 1
     assert risk(effects, NEW, "one") is None  # no test of it was run with one process
 
 
@@ -67,12 +73,30 @@ def test_device_numbers_are_no_wrong_values(slug: str, effect: Effect) -> None:
 
 def test_the_version_with_the_least_risk_is_marked() -> None:
     fine = ran("idioms.a", "new_pmap@0.8.0", returned(1.0))
-    rows = safe_rows(Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), fine)), Use.PMAP)
+    table = safe_table(Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), fine)), Use.PMAP)
 
-    assert [(row.jax, row.implementation, row.best_one) for row in rows] == [
-        ("0.9.0", "new pmap", False),
-        ("0.8.0", "new pmap", True),
-    ]
+    assert marked(table) == [("0.9.0", 0, False), ("0.8.0", 0, True)]
+    assert [row.implementation for row in table.rows] == ["new pmap", "new pmap"]
+    assert table.advice == (
+        "One process: safest of 0.8 and later is JAX 0.8.0, with none of these issues.",
+    )
+
+
+def marked(table: SafeTable) -> list[tuple[str, int, bool]]:
+    return [(row.jax, row.one.untested, row.one.best) for row in table.rows if row.one is not None]
+
+
+def test_a_count_leads_to_its_issues() -> None:
+    effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a")))
+    row = safe_table(effects, Use.PMAP).rows[0]
+
+    assert row.one is not None
+    assert [count for count, _ in row.one.counts] == [0, 0, 1, 0]
+    href = row.one.counts[2][1]
+    assert href == "versions/0.9.0.html#new_pmap-one-errors"
+    view = VersionView(effects, "0.9.0", "0.8.0", ())
+    named = {one.anchor: one.issues for _, lists in view.risks for one in lists}
+    assert [link.text for _, link in named["new_pmap-one-errors"]] == [f"Title of {ORDINARY}"]
 
 
 @pytest.mark.parametrize(
@@ -90,12 +114,9 @@ def test_a_version_in_which_an_issue_was_not_tested_is_not_the_safest() -> None:
     other = ran("idioms.b", "new_pmap@0.8.0", returned(1.0))
     fine = ran("idioms.b", "new_pmap@0.9.0", FAILS, verdict="known deviation")
     fine["deviation"] = deviation(cause=PART)
-    rows = safe_rows(Effects(read(*records, cause(PART), other, fine)), Use.PMAP)
+    table = safe_table(Effects(read(*records, cause(PART), other, fine)), Use.PMAP)
 
-    assert [(row.jax, row.untested_one, row.best_one) for row in rows] == [
-        ("0.9.0", 0, True),
-        ("0.8.0", 1, False),
-    ]
+    assert marked(table) == [("0.9.0", 0, True), ("0.8.0", 1, False)]
 
 
 def test_a_program_that_fails_by_another_issue_is_not_unaffected() -> None:
@@ -140,7 +161,8 @@ def test_a_plain_program_that_starts_several_processes_is_not_one(
     shows = ran("idioms.a", "jax@0.9.0", *steps, verdict="known deviation", deviation=entry)
     [issue] = issues(Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), shows)))
 
-    assert (len(issue.one), len(issue.several)) == (one, 1 - one)
+    here = "one" if one else "several"
+    assert list(issue.rows) == [("jax", here)]
 
 
 def test_an_issue_that_legacy_pmap_shows_too_is_no_new_effect() -> None:
@@ -157,3 +179,54 @@ def test_an_issue_that_legacy_pmap_shows_too_is_no_new_effect() -> None:
         for row in place_rows(effects.results, issue)
     }
     assert said["new_pmap"] == ["no new effect", "no new effect"]
+
+
+def test_an_issue_of_a_library_is_shown_against_its_version() -> None:
+    slug = "replicated-array-unreplicated-whole"
+    had = {"0.8.0": "0.12.0", "0.9.0": "0.12.6"}
+    heads = [target(jax, packages={"flax": flax}) for jax, flax in had.items()]
+    records = [cause(slug), program("idioms.a"), ran("idioms.a", "new_pmap@0.8.0", returned(1.0))]
+    entry = deviation(cause=slug)
+    wrong = ran("idioms.a", "new_pmap@0.9.0", returned(2.0), verdict="known deviation")
+    records.append(wrong | {"deviation": entry, "findings": [WRONG]})
+    effects = Effects(read(*heads, *records))
+    [issue] = issues(effects)
+    versions, [row] = library_rows(effects.results, issue)
+
+    assert versions == ("0.12.0", "0.12.6")
+    assert [one.says for one in row.cells] == ["not affected", "wrong values"]
+    assert grid(effects, Use.PMAP).rows == ()
+    found = risk(effects, NEW, "one")
+    assert found is None or found.count(Severity.WRONG) == 0
+
+
+def test_an_issue_of_which_no_test_ran_in_a_version_is_not_tested_there() -> None:
+    other = ran("idioms.b", "new_pmap@0.8.0", FAILS)
+    effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), program("idioms.b"), other))
+    [issue] = issues(effects)
+
+    [row] = place_rows(effects.results, issue)
+    assert [one.says for one in row.cells] == ["not tested", "error"]
+
+
+def test_threads_that_deadlock_hang() -> None:
+    entry = deviation(cause=ORDINARY)
+    stuck = raised("Deadlock", "64 of 64 threads sleep and use no CPU time")
+    shows = ran("idioms.a", "new_pmap@0.9.0", stuck, verdict="known deviation", deviation=entry)
+    [issue] = issues(Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), shows)))
+
+    assert issue.at(NEW) is Effect.HANGS
+    assert issue.worst is Effect.HANGS
+
+
+def test_a_replacement_that_needs_more_than_the_original_is_extra_memory() -> None:
+    peaks = {"known": 1.0, "replacement": 3.2, "original": 0.9}
+    steps = [
+        returned(1.0) | {"name": name, "extra": {"peak in stacked arrays": peak}}
+        for name, peak in peaks.items()
+    ]
+    entry = deviation(cause=ORDINARY)
+    shows = ran("idioms.a", "jax@0.9.0", *steps, verdict="known deviation", deviation=entry)
+    [issue] = issues(Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), shows)))
+
+    assert issue.at(Where("jax", "0.9.0"), "one") is Effect.NEEDS_MORE_MEMORY

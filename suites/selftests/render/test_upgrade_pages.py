@@ -351,10 +351,10 @@ def test_a_version_tells_what_changed_against_the_one_before(site: dict[str, str
     listed = [
         goal("versions.html", href)[0] for href in Tags(site["versions.html"]).attributes("href")
     ]
-    assert [path for path in listed if path.startswith("versions/")] == [
+    assert {path for path in listed if path.startswith("versions/")} == {
         "versions/0.9.0.html",
         "versions/0.8.0.html",
-    ]
+    }
 
 
 def test_a_remedy_that_never_worked_is_no_change_of_a_version(site: dict[str, str]) -> None:

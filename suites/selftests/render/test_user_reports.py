@@ -12,11 +12,11 @@ from searched import PUBLISHED, messages_of, search_of
 
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.loading import load as load_catalogue
+from reports.analysis.issues.shown import shown_by
 from reports.analysis.public_names import load_names
 from reports.render.site.build import asked
 from reports.render.site.names import cause_path, clause_path
 from reports.render.site.removed import name_path
-from reports.render.site.shown import shown_by
 from reports.render.site.upstream import threads, threads_of
 from reports.render.site.user_reports import EFFECTS, WORKS, Report, reports
 from reports.store.results import load

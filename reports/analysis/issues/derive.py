@@ -1,0 +1,292 @@
+"""Derive what each known issue does in each version from the cells that show it.
+
+The effect of a cell is dangerous by itself, or a change from the newest legacy pmap; of a program
+that maps nothing, and of what follows a library's version, a change from the newest version in
+which it does not show the issue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+
+from conformance.model.records import JAX, Cause, Cell
+from conformance.model.verdicts import Verdict
+from reports.analysis.effects.derive import WITHOUT_THE_FIX
+from reports.analysis.effects.digest import RAISED
+from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.pairs import RAN, SHARD_MAP, Effects
+from reports.analysis.effects.rewrites import Usage, rewrites
+from reports.analysis.issues.issue import Issue, Row
+from reports.analysis.issues.places import KINDS, Kinds, baseline, jax_versions, removed
+from reports.analysis.issues.shown import shown_by
+from reports.analysis.issues.states import NOT_TESTED, REMOVED, Found, Seen, State, timeline
+from reports.store.order import version_order
+from reports.store.outcomes import CellKey, Outcome
+from reports.store.results import Results
+
+_NO_CHANGE = (Effect.SAME, Effect.REPAIRED, Effect.NOT_MEASURED)
+_REAL = "idioms"  # the section of programs as users write them
+_UNKNOWN = (Verdict.NOT_RUN, Verdict.LEFT_OUT)
+
+# What a replacement needs more than what it replaces, in one cell: its steps, and a note of each.
+_PEAK, _REPLACEMENT, _BEFORE = "peak in stacked arrays", "replacement", ("original", "known")
+_MORE = 0.5  # of a stacked array
+
+
+@lru_cache(maxsize=1)  # several kinds of page ask the same of one site
+def issues(effects: Effects) -> tuple[Issue, ...]:
+    """Return every known issue that any cell shows, in the catalogue's order."""
+    tests = _Tests(effects)
+    causes = effects.results.causes
+    found = ((causes.get(slug), cells) for slug, cells in shown_by(effects.results).items())
+    return tuple(_issue(tests, cause, cells) for cause, cells in found if cause is not None)
+
+
+@lru_cache(maxsize=1)
+def issue_of(effects: Effects) -> Mapping[str, Issue]:
+    """Return the issues by slug."""
+    return {one.cause.cause: one for one in issues(effects)}
+
+
+def usage_of(results: Results, cause: Cause, clauses: Iterable[str]) -> Usage:
+    """Return how common an issue is: by the table, or by the subject of its clauses."""
+    known = rewrites().usages.get(cause.cause)
+    if known is not None:
+        return known
+    for id in clauses:
+        clause = results.clauses[id]
+        claim = results.claims.get(clause.claim)
+        if clause.section == _REAL or (claim is not None and not claim.silent):
+            return Usage.COMMON
+    return Usage.UNUSUAL
+
+
+@dataclass
+class _Tests:
+    """All cells by test, for looking up those of an issue."""
+
+    effects: Effects
+    kinds: Kinds = field(init=False)
+    cells: dict[str, list[tuple[CellKey, Outcome]]] = field(default_factory=dict)  # by clause
+
+    def __post_init__(self) -> None:
+        self.kinds = Kinds(self.effects)
+        for key, outcome in self.effects.results.outcomes.items():
+            self.cells.setdefault(key.clause, []).append((key, outcome))
+
+    def rows(self, clauses: Iterable[str]) -> dict[Row, list[tuple[CellKey, Outcome]]]:
+        """Return the cells of clauses by implementation and number of processes."""
+        found: dict[Row, list[tuple[CellKey, Outcome]]] = {}
+        for clause in clauses:
+            for key, outcome in self.cells.get(clause, ()):
+                found.setdefault((key.implementation, self.kinds(key)), []).append((key, outcome))
+        return found
+
+
+def _issue(tests: _Tests, cause: Cause, cells: Sequence[CellKey]) -> Issue:
+    effects = tests.effects
+    shown = frozenset(cells)
+    clauses = tuple(dict.fromkeys(key.clause for key in cells))
+    effect_of = _Effects(effects, cause, shown)
+    rows, others = dict[Row, Mapping[str, Found]](), dict[Row, Mapping[str, Found]]()
+    for row, some in tests.rows(clauses).items():
+        table = rows if any(key in shown for key, _ in some) else others
+        table[row] = _row(effects, cause, row, some, shown, tests.kinds, effect_of)
+    if any(one.effect for row in rows.values() for one in row.values()):
+        rows = {row: _told(row, some) for row, some in rows.items()}
+    edit = rewrites().by_cause.get(cause.cause)
+    return Issue(
+        cause,
+        usage_of(effects.results, cause, clauses),
+        edit.library if edit is not None else "",
+        rows,
+        others,
+        removed(effects.results),
+    )
+
+
+def _told(row: Row, some: Mapping[str, Found]) -> Mapping[str, Found]:
+    """Return a row's states; not tested where plain programs were compared with nothing.
+
+    They show the issue in every version, so that they do not tell what it changes.
+    """
+    told = {State.AFFECTED, State.FREE, State.OTHERWISE}
+    if row[0] != JAX or any(one.state in told for one in some.values()):
+        return some
+    return dict.fromkeys(some, NOT_TESTED)
+
+
+def _row(
+    effects: Effects,
+    cause: Cause,
+    row: Row,
+    some: Sequence[tuple[CellKey, Outcome]],
+    shown: frozenset[CellKey],
+    kinds: Kinds,
+    effect_of: _Effects,
+) -> Mapping[str, Found]:
+    """Return the state in each version, of one implementation and number of processes."""
+    implementation, kind = row
+    of_it = {_test(key) for key, _ in some if key in shown}
+    if not of_it:  # of the tests that show it under another implementation, then of its clauses
+        there = {_test(key) for key in shown if kinds(key) == kind}
+        of_it = {_test(key) for key, _ in some} & there or {_test(key) for key, _ in some}
+    seen: dict[str, dict[str, Seen]] = {}
+    judged: dict[str, set[str]] = {}
+    for key, outcome in some:
+        test, jax = _test(key), key.target.jax or ""
+        if test not in of_it or outcome.verdict in _UNKNOWN:
+            continue
+        judged.setdefault(jax, set()).add(test)
+        if outcome.verdict in RAN:
+            seen.setdefault(jax, {})[test] = _seen(effects, key, outcome, shown, effect_of)
+    gone = {w.jax for w in removed(effects.results) if w.implementation == implementation}
+    versions = jax_versions(effects.results)
+    present = [jax for jax in versions if jax not in gone or jax in seen]
+    # Where an implementation is removed, only programs that ask for it show an issue.
+    asking = {jax: _asking(seen.get(jax, {})) for jax in present if jax in gone}
+    found = timeline(
+        [jax for jax in present if jax not in gone],
+        seen,
+        {jax: frozenset(names) for jax, names in judged.items()},
+        frozenset(of_it),
+        partial(_bounded, cause, implementation, kind, versions),
+    )
+    return {jax: found.get(jax, asking.get(jax, REMOVED)) for jax in versions}
+
+
+def _asking(tests: Mapping[str, Seen]) -> Found:
+    some = [one.effect for one in tests.values() if one.effect is not None]
+    if not some:
+        return REMOVED
+    return Found(State.AFFECTED, min(some, key=lambda effect: effect.gravity))
+
+
+def _test(key: CellKey) -> str:
+    return f"{key.clause} {key.topology}"
+
+
+def _seen(
+    effects: Effects,
+    key: CellKey,
+    outcome: Outcome,
+    shown: frozenset[CellKey],
+    effect_of: _Effects,
+) -> Seen:
+    shows = key in shown
+    holds = outcome.verdict is Verdict.CONFORMS
+    by = "" if shows or holds else effects.cause_of(key.clause, outcome)
+    return Seen(shows, effect_of(key) if shows else None, holds, by)
+
+
+def _bounded(
+    cause: Cause,
+    implementation: str,
+    kind: str,
+    versions: Sequence[str],
+    jax: str,
+    before: str,
+    after: str,
+) -> bool:
+    """Return whether the issue's program was run in a version, and does there as on both sides.
+
+    It was run in the first and the last version of a range that ends between two releases.
+    """
+    for one in cause.shows:
+        several = any(not topology.startswith("1x") for topology in one.topology)
+        if implementation not in one.implementation or (kind == KINDS[1]) != several:
+            continue
+        if not one.jax:
+            continue
+        inside = [version for version in versions if SpecifierSet(one.jax).contains(version)]
+        if jax in inside and before in inside and after in inside:
+            ends = {inside[0], inside[-1]} - {versions[0], versions[-1]}
+            if jax in ends:
+                return True
+    return False
+
+
+class _Effects:
+    """What the cells that show one issue do to a program; None if that is nothing new."""
+
+    def __init__(self, effects: Effects, cause: Cause, shown: frozenset[CellKey]) -> None:
+        self._effects = effects
+        self._cause = cause
+        self._shown = shown
+        self._baseline = baseline(effects.results)
+
+    def __call__(self, key: CellKey) -> Effect | None:
+        effect = self._of(key)
+        if effect is None or effect in _NO_CHANGE:
+            return None
+        if effect is Effect.WRONG_NUMBERS and self._cause.cause in rewrites().output_only:
+            return Effect.OTHER_OUTPUT
+        return effect
+
+    def _of(self, key: CellKey) -> Effect | None:
+        effects = self._effects
+        hazards = effects.alone(key)
+        if hazards:
+            return min((one.effect for one in hazards), key=lambda some: some.gravity)
+        if key.implementation == JAX or rewrites().library_of(self._cause.cause):
+            return self._of_plain(key)
+        felt = effects.from_baseline(key, self._baseline)
+        if felt is not None:
+            # An array of all processes' rows, as documented.
+            wrong = felt.effect is Effect.WRONG_NUMBERS
+            all_rows = wrong and key.implementation == SHARD_MAP
+            return Effect.LIES_ELSEWHERE if all_rows else felt.effect
+        digest = effects.digest_of(key)
+        raised = digest is not None and any(
+            step.outcome == RAISED and step.name != WITHOUT_THE_FIX for _, step in digest.steps()
+        )
+        return Effect.RAISES if raised else None
+
+    def _of_plain(self, key: CellKey) -> Effect | None:
+        """Return what changed from the newest version in which the program does not show it."""
+        after = self._effects.digest_of(key)
+        if after is None:
+            return None
+        found = None
+        for before in self._free(key):
+            digest = self._effects.digest_of(before)
+            if digest is not None:
+                found = self._effects.felt(digest, after).effect
+                break
+        if found is None or found in _NO_CHANGE:
+            outcome = self._effects.results.outcomes[key]
+            return Effect.NEEDS_MORE_MEMORY if _needs_more(outcome.runs[-1].cell) else None
+        return found
+
+    def _free(self, key: CellKey) -> Iterator[CellKey]:
+        targets = self._effects.results.targets
+        for target in sorted(targets, key=lambda one: version_order(one.jax or ""), reverse=True):
+            other = key._replace(target=target.key)
+            if other not in self._shown:
+                yield other
+
+
+def _needs_more(cell: Cell) -> bool:
+    """Return whether a replacement's peak is above that of what it replaces, in one cell."""
+    for observation in cell.observations:
+        peaks = {
+            step.get("name"): _peak(step)
+            for step in observation.get("steps", ())
+            if isinstance(step, dict)
+        }
+        before = next((peaks[name] for name in _BEFORE if peaks.get(name) is not None), None)
+        after = peaks.get(_REPLACEMENT)
+        if before is not None and after is not None and after - before >= _MORE:
+            return True
+    return False
+
+
+def _peak(step: Mapping[str, Any]) -> float | None:
+    extra = step.get("extra")
+    found = extra.get(_PEAK) if isinstance(extra, dict) else None
+    return float(found) if isinstance(found, int | float) else None

@@ -1,0 +1,117 @@
+"""A known issue, and what it does in each implementation, version and kind of topology."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from conformance.model.records import JAX, Cause
+from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.rewrites import Usage, weight
+from reports.analysis.issues.places import KINDS, ONE, SEVERAL, Where
+from reports.analysis.issues.states import NOT_TESTED, REMOVED, Found, State
+from reports.store.order import implementation_order
+
+Row = tuple[str, str]  # implementation, and one process or several
+# What is told of a place of which two rows say different things, the first of them.
+_ORDER = (
+    State.AFFECTED,
+    State.SAME,
+    State.OTHERWISE,
+    State.FREE,
+    State.NOT_TESTED,
+    State.REMOVED,
+)
+_WORDS = {ONE: "one process", SEVERAL: "several processes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """A known issue and its state in each version, by implementation and number of processes.
+
+    `rows` are the implementations that show it; `others` those that were tested too. `library` is
+    what it depends on instead of JAX; `gone` are the implementations that a version no longer has.
+    """
+
+    cause: Cause
+    usage: Usage
+    library: str = ""
+    rows: Mapping[Row, Mapping[str, Found]] = field(default_factory=dict)
+    others: Mapping[Row, Mapping[str, Found]] = field(default_factory=dict)
+    gone: frozenset[Where] = frozenset()
+
+    @property
+    def implementations(self) -> tuple[str, ...]:
+        """The implementations that show it anywhere."""
+        return tuple(sorted({name for name, _ in self.rows}, key=implementation_order))
+
+    @property
+    def worst(self) -> Effect | None:
+        """The most severe effect anywhere; None if it has none."""
+        every = (one.effect for row in self.rows.values() for one in row.values())
+        return min((one for one in every if one), key=lambda one: one.gravity, default=None)
+
+    def found(self, where: Where, processes: str = "") -> Found:
+        """Return its state in a place; programs that map nothing count for every
+        implementation.
+        """
+        some = [
+            table[row][where.jax]
+            for table in (self.rows, self.others)
+            for row in self._keys(where, processes)
+            if row in table and where.jax in table[row]
+        ]
+        return min(some, key=_severity, default=REMOVED if where in self.gone else NOT_TESTED)
+
+    def at(self, where: Where, processes: str = "") -> Effect | None:
+        """Return its effect in a place; None if it has none there, or was not tested."""
+        return self.found(where, processes).effect
+
+    def was_tested(self, where: Where, processes: str = "") -> bool:
+        """Return whether anything is known of it in a place."""
+        return self.found(where, processes).state is not State.NOT_TESTED
+
+    def shown_in(self, implementation: str) -> frozenset[str]:
+        """Return the versions in which an implementation shows it, with or without an effect."""
+        return frozenset(
+            jax
+            for (name, _), row in self.rows.items()
+            if name == implementation
+            for jax, one in row.items()
+            if one.state in (State.AFFECTED, State.SAME)
+        )
+
+    def processes(self, where: Where) -> str:
+        """Return with how many processes it has an effect in a place, and which if they differ."""
+        one, several = (self.found(where, kind) for kind in KINDS)
+        if one.effect is None:
+            rest = "; one not tested" if self._missing(one, ONE) else ""
+            return f"several processes{rest or ' only'}"
+        if several.effect is None:
+            rest = "; several not tested" if self._missing(several, SEVERAL) else ""
+            return f"one process{rest}"
+        if one.effect is several.effect:
+            return "one process and several"
+        milder, kind = max(
+            (one.effect, ONE), (several.effect, SEVERAL), key=lambda pair: pair[0].gravity
+        )
+        return f"with {_WORDS[kind]}: {milder.words}"
+
+    def weight(self, places: Iterable[Where]) -> float:
+        """Return severity times likelihood in its worst place."""
+        found = (self.at(where) for where in places)
+        return max((weight(effect, self.usage) for effect in found if effect), default=0.0)
+
+    def _missing(self, found: Found, kind: str) -> bool:
+        """Return whether a kind of topology shows it elsewhere, and was not tested here."""
+        return found.state is State.NOT_TESTED and any(row[1] == kind for row in self.rows)
+
+    def _keys(self, where: Where, processes: str) -> tuple[Row, ...]:
+        kinds = (processes,) if processes else KINDS
+        # What maps nothing counts for every implementation that is there.
+        names = (where.implementation,) if where in self.gone else (where.implementation, JAX)
+        return tuple((name, kind) for name in names for kind in kinds)
+
+
+def _severity(found: Found) -> tuple[int, int]:
+    return _ORDER.index(found.state), found.effect.gravity if found.effect else 0

@@ -1,0 +1,102 @@
+"""Where an issue may show: an implementation in one JAX, with one process or several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from typing import NamedTuple
+
+from conformance.model.records import JAX
+from conformance.model.verdicts import Verdict
+from reports.analysis.effects.derive import of_job
+from reports.analysis.effects.pairs import LEGACY, Effects, Side, sides
+from reports.store.order import version_order
+from reports.store.outcomes import CellKey
+from reports.store.results import Results
+
+ONE, SEVERAL = "one", "several"  # processes
+KINDS = (ONE, SEVERAL)
+
+# What says nothing of an implementation: it is not there, or does not apply.
+_NOTHING = frozenset((Verdict.REMOVED, Verdict.NOT_APPLICABLE, Verdict.LEFT_OUT))
+
+
+class Where(NamedTuple):
+    """An implementation in one JAX."""
+
+    implementation: str
+    jax: str
+
+
+def where(key: CellKey) -> Where:
+    """Return the place of a cell."""
+    return Where(key.implementation, key.target.jax or "")
+
+
+@lru_cache(maxsize=1)  # asked of one set of results, many times
+def jax_versions(results: Results) -> list[str]:
+    """Return the versions of JAX that could be had, the oldest first."""
+    return sorted(
+        {t.jax for t in results.targets if t.jax and not t.unavailable}, key=version_order
+    )
+
+
+def existing(results: Results) -> frozenset[Where]:
+    """Return the implementations that each version has."""
+    return frozenset(Where(one.implementation, one.jax) for one in sides(results))
+
+
+@lru_cache(maxsize=1)
+def removed(results: Results) -> frozenset[Where]:
+    """Return the implementations that a version no longer has."""
+    jax = {target.key: target.jax or "" for target in results.targets}
+    return frozenset(
+        Where(name, jax[target])
+        for name, target, verdict in results.verdicts
+        if verdict is Verdict.REMOVED
+    )
+
+
+def newest_side(results: Results, implementation: str) -> Side | None:
+    """Return the newest JAX that has an implementation, and runs what it ran before.
+
+    Where it is gone a few programs still ask for it: that is not where it last was.
+    """
+    there = [side for side in sides(results) if side.implementation == implementation]
+    ran = Counter(
+        key.target
+        for key, outcome in results.outcomes.items()
+        if key.implementation == implementation and outcome.verdict not in _NOTHING
+    )
+    most = max((ran[side.target.key] for side in there), default=0)
+    whole = [side for side in there if 2 * ran[side.target.key] >= most]
+    return whole[-1] if whole else None
+
+
+@lru_cache(maxsize=1)
+def baseline(results: Results) -> Side | None:
+    """Return what issues are compared with: the newest legacy pmap."""
+    return newest_side(results, LEGACY)
+
+
+class Kinds:
+    """Says whether a cell has one process or several; a plain program may start several itself."""
+
+    def __init__(self, effects: Effects) -> None:
+        self._effects = effects
+        self._jobs: dict[str, bool] = {}
+
+    def __call__(self, key: CellKey) -> str:
+        alone = key.topology.startswith("1x") and not self._starts_several(key)
+        return ONE if alone else SEVERAL
+
+    def _starts_several(self, key: CellKey) -> bool:
+        if key.implementation != JAX:
+            return False
+        if key.clause not in self._jobs:
+            digest = self._effects.digest_of(key)
+            if digest is None:
+                return False
+            started = {step.name for _, step in digest.steps() if of_job(step.name)}
+            self._jobs[key.clause] = len(started) > 1
+        return self._jobs[key.clause]

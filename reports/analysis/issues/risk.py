@@ -1,0 +1,122 @@
+"""How many known issues a program can meet in a version, by severity; which is safest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.rewrites import Usage
+from reports.analysis.issues.derive import issues
+from reports.analysis.issues.issue import Issue
+from reports.analysis.issues.places import Where, existing
+
+
+class Severity(StrEnum):
+    """A column of counts, the most severe first; the value is part of addresses."""
+
+    FATAL = "crashes"
+    WRONG = "wrong"
+    ERRORS = "errors"
+    COSTS = "costs"
+
+    @property
+    def words(self) -> str:
+        """What is counted, in words."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Severity.FATAL: "crashes and hangs",
+    Severity.WRONG: "silent wrong values",
+    Severity.ERRORS: "new errors",
+    Severity.COSTS: "extra communication or memory",
+}
+_OF_EFFECT = {
+    Effect.CRASHES: Severity.FATAL,
+    Effect.HANGS: Severity.FATAL,
+    Effect.WRONG_NUMBERS: Severity.WRONG,
+    Effect.RAISES: Severity.ERRORS,
+    Effect.MOVES_MORE: Severity.COSTS,
+    Effect.NEEDS_MORE_MEMORY: Severity.COSTS,
+}
+_ORDINARY = (Usage.ORDINARY, Usage.COMMON)
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """The known issues that an ordinary program can meet in a version, each defect once.
+
+    `fatal` are all that crash or hang there, of whatever usage. `untested` are those of other
+    versions without a test.
+    """
+
+    counted: tuple[tuple[Severity, tuple[Issue, ...]], ...]
+    fatal: tuple[Issue, ...] = ()
+    untested: tuple[Issue, ...] = ()
+
+    def count(self, severity: Severity) -> int:
+        """Return how many issues have a severity."""
+        return len(dict(self.counted)[severity])
+
+    @property
+    def score(self) -> tuple[int, ...]:
+        """A sort key, the safest first: fewest crashes, then wrong values, errors, costs."""
+        return tuple(len(some) for _, some in self.counted)
+
+    @property
+    def words(self) -> str:
+        """The counts in words, without what is none."""
+        some = (f"{len(found)} {severity.words}" for severity, found in self.counted if found)
+        return ", ".join(some) or "none of these issues"
+
+
+def risk(
+    effects: Effects, where: Where, processes: str, others: Iterable[Where] = ()
+) -> Risk | None:
+    """Return the risk of a version; None if nothing was run.
+
+    Issues of one defect count once, as the most severe of them. What depends on a library's version
+    does not count, nor do unusual arguments, nor what follows an earlier failure.
+    """
+    some = [one for one in issues(effects) if not one.library]
+    there = where in existing(effects.results)
+    if not there or not any(one.was_tested(where, processes) for one in some):
+        return None
+    worst: dict[str, tuple[Effect, Issue]] = {}
+    for one in some:
+        effect = one.at(where, processes)
+        if effect is None or one.usage not in _ORDINARY:
+            continue
+        defect = one.cause.part_of or one.cause.cause
+        if defect not in worst or effect.gravity < worst[defect][0].gravity:
+            worst[defect] = effect, one
+    counted = {severity: list[Issue]() for severity in Severity}
+    for effect, one in worst.values():
+        if effect in _OF_EFFECT:
+            counted[_OF_EFFECT[effect]].append(one)
+    places = list(others)
+    return Risk(
+        tuple((severity, tuple(found)) for severity, found in counted.items()),
+        tuple(
+            one
+            for one in some
+            if _OF_EFFECT.get(one.at(where, processes) or Effect.SAME) is Severity.FATAL
+        ),
+        tuple(
+            one
+            for one in some
+            if one.usage in _ORDINARY
+            and not one.was_tested(where, processes)
+            and any(one.at(place, processes) in _OF_EFFECT for place in places)
+        ),
+    )
+
+
+def safest(some: Sequence[tuple[str, Risk | None]]) -> tuple[str, ...]:
+    """Return the versions with the least risk, of those in which every issue was tested."""
+    whole = [(jax, one) for jax, one in some if one is not None and not one.untested]
+    best = min((one.score for _, one in whole), default=None)
+    return tuple(jax for jax, one in whole if one.score == best)

@@ -1,0 +1,75 @@
+"""By which factor a recorded gradient differs from the wanted one."""
+
+from __future__ import annotations
+
+import pytest
+from recorded_steps import returned
+from sample_results import Record, cell, clause
+from two_sides import EVERYWHERE, read
+
+from reports.analysis.effects.pairs import Effects
+from reports.analysis.gradients import AROUND_THE_MAP, IN_THE_BODY, Factor, Form, factor
+
+OWN = "rewriting.gradients.own"
+ROWS = [[14.0, 28.0], [128.0, 160.0]]  # of two devices
+SUM, MEAN = [142.0, 188.0], [71.0, 94.0]
+
+
+def took(id: str, rows: list[list[float]], process: int = 0) -> Record:
+    """What one process returned of its devices."""
+    values = [value for row in rows for value in row]
+    shape = [len(rows), len(rows[0])]
+    leaf = {"type": "ArrayImpl", "shape": shape, "local_shape": shape, "dtype": "float32"}
+    step = returned(0.0)
+    step["value"] = {"tree": "*", "leaves": [leaf | {"values": values}]}
+    return {"process": process, "steps": [step]}
+
+
+def cells(id: str, *observations: Record, topology: str = "1x8", **other: object) -> list[Record]:
+    where = {"implementation": "new_pmap", "target": "jax==0.9.0", "topology": topology}
+    one = cell(id, "conforms", findings=[], observations=[*observations], **where | other)
+    return [clause(id, expected=EVERYWHERE), one]
+
+
+def asked(form: Form, *records: Record, passing: str = "unmapped", topology: str = "1x8") -> Factor:
+    own = cells(f"{OWN}.stacked", took(OWN, ROWS))
+    effects = Effects(read(*own, *records))
+    return factor(effects, form, passing, "new_pmap", "", topology)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says", "right"),
+    [
+        ([MEAN, MEAN], "1", True),
+        ([SUM, SUM], "n", False),
+        (ROWS, "own gradient", False),
+        ([[2 * a for a in row] for row in ROWS], "n × own gradient", False),  # noqa: RUF001
+        ([MEAN, [1.0, 2.0]], "another gradient", False),
+    ],
+)
+def test_what_a_cell_returned_is_named(rows: list[list[float]], says: str, right: bool) -> None:
+    form = next(one for one in IN_THE_BODY if one.code == "pmean(grad(loss))")
+    found = asked(form, *cells(f"{form.stem}.unmapped", took(form.stem, rows)))
+
+    assert (found.says, found.right, found.clause) == (says, right, f"{form.stem}.unmapped")
+
+
+def test_what_no_clause_takes_is_not_tested() -> None:
+    form = next(one for one in AROUND_THE_MAP if one.several == "")
+
+    assert asked(form).says == ""
+    assert asked(form, topology="4x2").says == ""
+
+
+def test_a_gradient_of_one_process_alone_is_named() -> None:
+    others = [[350.0, 400.0], [680.0, 748.0]]
+    own = [took(OWN, ROWS, 0), took(OWN, others, 1)]
+    form = next(one for one in AROUND_THE_MAP if one.code == "grad(map(pmean(loss)).sum())")
+    alone = [took("x", [SUM], 0), took("x", [[1030.0, 1148.0]], 1)]
+    records = [
+        *cells(f"{OWN}.stacked", *own, topology="4x2"),
+        *cells(f"{form.several}.unmapped", *alone, topology="4x2"),
+    ]
+    found = factor(Effects(read(*records)), form, "unmapped", "new_pmap", "", "4x2")
+
+    assert found.says == "sum over this process's devices"
