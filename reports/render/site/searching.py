@@ -21,7 +21,15 @@ from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.errors.messages import Message, Sort
 from reports.analysis.issues.derive import issues
 from reports.analysis.public_names import load_names
-from reports.render.site import documents, gradients, guide, jitted, libraries, removed, user_reports
+from reports.render.site import (
+    documents,
+    gradients,
+    guide,
+    jitted,
+    libraries,
+    removed,
+    user_reports,
+)
 from reports.render.site.errors import error_path, headline
 from reports.render.site.marks import Mark, together
 from reports.render.site.names import (
