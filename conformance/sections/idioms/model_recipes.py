@@ -32,7 +32,7 @@ from conformance.sections.idioms import (
     on_each,
     steady,
 )
-from conformance.sections.idioms.jitted import sharded_batch, split, whole
+from conformance.sections.idioms.sharded import sharded_batch, split, whole
 from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere, of_jax
 from conformance.spec.expectation import Expectation
