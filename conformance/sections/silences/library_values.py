@@ -64,8 +64,9 @@ def of_vmap(functions: Functions) -> Expectation:
     """Each function that was traced has vmap's values, and none was lost."""
 
     def same(place: Place, seen: Any) -> bool:
-        compared, total = seen["compared"], len(functions.cases())
-        return bool(seen["differs"] == [] and compared > 0 and compared + seen["refused"] == total)
+        compared, total = seen.get("compared", 0), len(functions.cases())
+        each = compared + seen["refused"] == total
+        return bool(compared > 0 and each and seen["differs"] == [])
 
     values = noted(VALUES, "each function that is taken returns what it does under vmap", same)
     ended = returns(lambda place: np.array(True), text="the values of each function's result")
