@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from conformance.sections.idioms import AXIS, batch, copies
-from conformance.sections.idioms.checkpoints import (
+from conformance.sections.idioms.saving import (
     CLAIM,
     DEADLINE_S,
     ORBAX,

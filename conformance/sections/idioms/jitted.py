@@ -13,11 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 
 from conformance.sections.idioms import (
-    AXIS,
     BATCH,
     DESCENT,
     FLOAT_BYTES,
@@ -50,6 +47,7 @@ from conformance.sections.idioms.models import (
     shared,
     trained_members,
 )
+from conformance.sections.idioms.sharded import sharded, sharded_batch, split, whole
 from conformance.spec.clause import check, devices
 from conformance.spec.columns import of_jax
 from conformance.spec.family import family, table
@@ -58,27 +56,6 @@ from conformance.spec.topology import ONE_AND_TWO, Place
 from conformance.worker.protocols import Cluster, Implementation
 
 Update = Callable[..., Any]
-
-
-def whole(impl: Implementation) -> NamedSharding:
-    """The sharding of what is replicated over all devices."""
-    return NamedSharding(impl.mesh(AXIS), P())
-
-
-def split(impl: Implementation) -> NamedSharding:
-    """The sharding of what has a row for each device."""
-    return NamedSharding(impl.mesh(AXIS), P(AXIS))
-
-
-def sharded(impl: Implementation, rows: Any) -> Any:
-    """This process's rows, one for each of its devices, as its part of a global array."""
-    return jax.make_array_from_process_local_data(split(impl), np.asarray(rows))
-
-
-def sharded_batch(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
-    """The examples of step `n` as global arrays."""
-    features, targets = examples(cluster, n)
-    return sharded(impl, cluster.mine(features)), sharded(impl, cluster.mine(targets))
 
 
 def mean_loss(weights: Any, x: Any, y: Any) -> Any:

@@ -13,12 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.sections.idioms.jitted import sharded, whole
-from conformance.sections.idioms.memory import (
-    of_one,
-    of_the_state,
-    scored_when_trained,
-)
+from conformance.sections.idioms.sharded import sharded, whole
 from conformance.sections.idioms.sized import (
     RATE,
     Loop,
@@ -28,7 +23,10 @@ from conformance.sections.idioms.sized import (
     features,
     initial,
     needed,
+    of_one,
+    of_the_state,
     rows_of,
+    scored_when_trained,
     tables_after,
     trained_for,
     weigh,

@@ -20,9 +20,12 @@ from conformance.sections.idioms.sized import (
     features,
     initial,
     needed,
+    of_one,
     of_rows,
+    of_the_state,
     rows_of,
     scored,
+    scored_when_trained,
     scores,
     tables_after,
     trained,
@@ -153,11 +156,6 @@ def fetched(impl: Implementation, cluster: Cluster) -> Loop:
     return Loop(before, jax.device_get, shown)
 
 
-def of_one(state: Any) -> Any:
-    """`ends_and_sum` of each leaf of a single copy."""
-    return [ends_and_sum(np.asarray(leaf)[None]) for leaf in jax.tree.leaves(state)]
-
-
 # --- States that are only read
 
 
@@ -207,22 +205,12 @@ def initialised(impl: Implementation, cluster: Cluster) -> Loop:
     return Loop(lambda: None, lambda _: predict(init(x), x), local_rows)
 
 
-@described("the scores of a state that was trained for a step")
-def scored_when_trained(place: Place) -> Any:
-    return scored(place, rows_of(place), 1)
-
-
 @described("the scores of a table to begin with")
 def scored_whole(place: Place) -> Any:
     return scored(place, rows_of(place, 1))
 
 
 # --- The table
-
-
-def of_the_state(multiple: float) -> Callable[[Place], float]:
-    """So many times the state, wherever."""
-    return lambda _: multiple
 
 
 def and_a_copy(multiple: float) -> Callable[[Place], float]:

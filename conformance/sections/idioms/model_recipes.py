@@ -26,7 +26,7 @@ from conformance.sections.idioms import (
     on_each,
 )
 from conformance.sections.idioms.checks import OTHER_TITLES, in_a_loop
-from conformance.sections.idioms.jitted import sharded_batch, split, whole
+from conformance.sections.idioms.sharded import sharded_batch, split, whole
 from conformance.spec.family import table
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation

@@ -21,6 +21,7 @@ from conformance.sections.idioms import AXIS, FLOAT_BYTES, IN_ONE_PROCESS, mappe
 from conformance.spec.expectation import every, returns, steps
 from conformance.spec.expected import Expectation
 from conformance.spec.peaks import figured, known_within
+from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.worker.bodies import Body
 from conformance.worker.memory import known_peak, meter_of, peak_with
@@ -287,3 +288,18 @@ def scored(place: Place, rows: int, n: int = 0) -> Any:
     change = (descent(place, n)["items"] - descent(place, 0)["items"]).sum(0) if n else 0
     total = ((table_sum(rows) / WIDTH + change) * features(place)).sum((0, 2))
     return np.tile(total.astype(np.float32), (place.topology.devices_per_process, 1))
+
+
+def of_one(state: Any) -> Any:
+    """`ends_and_sum` of each leaf of a single copy."""
+    return [ends_and_sum(np.asarray(leaf)[None]) for leaf in jax.tree.leaves(state)]
+
+
+@described("the scores of a state that was trained for a step")
+def scored_when_trained(place: Place) -> Any:
+    return scored(place, rows_of(place), 1)
+
+
+def of_the_state(multiple: float) -> Callable[[Place], float]:
+    """So many times the state, wherever."""
+    return lambda _: multiple

@@ -511,3 +511,36 @@ def rows(count: int) -> Any:
 
 
 WHOLE = np.array([4, 1, 2], np.float32)
+
+COUNT = 8  # devices
+SHOWN = 60  # characters of an error
+AXES = (0, None, 0, None)  # a row, an unmapped array, a mapped key, an unmapped key
+
+
+def keys() -> Any:
+    """A raw key for each device."""
+    return np.array([(0, seed) for seed in range(COUNT)], np.uint32)
+
+
+KEY = np.array((7, 9), np.uint32)
+
+
+def called(
+    functions: Functions, raised: dict[str, str], only: list[str] | None = None
+) -> Callable[..., Any]:
+    """A body that calls the functions, of which what raises is noted; `only` are those called."""
+
+    def body(x: Any, w: Any, k: Any, q: Any) -> dict[str, Any]:
+        results = {}
+        wrap = jax.random.wrap_key_data
+        for name, case in functions.cases().items():
+            if only is not None and name not in only:
+                continue
+            try:
+                results[name] = case(x, w, wrap(k), wrap(q))
+            except Exception as error:
+                text = " ".join(str(error).split())[:SHOWN]
+                raised[name] = f"{type(error).__name__}: {text}"
+        return results
+
+    return body

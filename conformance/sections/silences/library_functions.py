@@ -7,14 +7,23 @@ a body takes, so that nothing is compiled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 
 from conformance.sections.silences.checking import CHECKS, Check, asked
-from conformance.sections.silences.library_cases import FAMILIES, WHOLE, Functions, rows
+from conformance.sections.silences.library_cases import (
+    AXES,
+    COUNT,
+    FAMILIES,
+    KEY,
+    WHOLE,
+    Functions,
+    called,
+    keys,
+    rows,
+)
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
 from conformance.spec.expectation import every, in_steps, noted, returns
@@ -24,41 +33,9 @@ from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.library-functions"
-COUNT = 8  # devices
 LEFT_OUT = "what a body computes of its row is its device's own affair"
 OUTCOMES = "outcomes"
 STEP = "all functions"
-SHOWN = 60  # characters of an error
-AXES = (0, None, 0, None)  # a row, an unmapped array, a mapped key, an unmapped key
-
-
-def keys() -> Any:
-    """A raw key for each device."""
-    return np.array([(0, seed) for seed in range(COUNT)], np.uint32)
-
-
-KEY = np.array((7, 9), np.uint32)
-
-
-def called(
-    functions: Functions, raised: dict[str, str], only: list[str] | None = None
-) -> Callable[..., Any]:
-    """A body that calls the functions, of which what raises is noted; `only` are those called."""
-
-    def body(x: Any, w: Any, k: Any, q: Any) -> dict[str, Any]:
-        results = {}
-        wrap = jax.random.wrap_key_data
-        for name, case in functions.cases().items():
-            if only is not None and name not in only:
-                continue
-            try:
-                results[name] = case(x, w, wrap(k), wrap(q))
-            except Exception as error:
-                text = " ".join(str(error).split())[:SHOWN]
-                raised[name] = f"{type(error).__name__}: {text}"
-        return results
-
-    return body
 
 
 def described(tree: Any) -> list[str]:

@@ -13,16 +13,16 @@ import jax
 import numpy as np
 
 from conformance.sections.silences.checking import CHECKS, Check, asked
-from conformance.sections.silences.library_cases import FAMILIES, WHOLE, Functions, rows
-from conformance.sections.silences.library_functions import (
+from conformance.sections.silences.library_cases import (
     AXES,
-    CLAIM,
     COUNT,
+    FAMILIES,
     KEY,
-    LEFT_OUT,
-    STEP,
+    WHOLE,
+    Functions,
     called,
     keys,
+    rows,
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
@@ -32,6 +32,9 @@ from conformance.spec.family import family
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
 
+CLAIM = "pmap-silence.library-functions"
+LEFT_OUT = "what a body computes of its row is its device's own affair"
+STEP = "all functions"
 VALUES = "values"
 DEADLINE_S = 420.0  # of a family whose samplers loop: it compiles for seconds on an idle machine
 ROUNDING = 2e-4  # of the largest number of a result: a product of matrices is summed in any order
@@ -62,8 +65,9 @@ def of_vmap(functions: Functions) -> Expectation:
     """Each function that was traced has vmap's values, and none was lost."""
 
     def same(place: Place, seen: Any) -> bool:
-        compared, total = seen["compared"], len(functions.cases())
-        return bool(seen["differs"] == [] and compared > 0 and compared + seen["refused"] == total)
+        compared, total = seen.get("compared", 0), len(functions.cases())
+        each = compared + seen["refused"] == total
+        return bool(compared > 0 and each and seen["differs"] == [])
 
     values = noted(VALUES, "each function that is taken returns what it does under vmap", same)
     ended = returns(lambda place: np.array(True), text="the values of each function's result")

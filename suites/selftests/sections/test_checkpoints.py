@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from processes import outside_pytest
 
-from conformance.sections.idioms.checkpoints import on_all
 from conformance.sections.idioms.checkpoints_written import (
     STORED,
     WRITTEN,
@@ -22,6 +21,7 @@ from conformance.sections.idioms.checkpoints_written import (
     from_orbax,
     stored_by,
 )
+from conformance.sections.idioms.saving import on_all
 from conformance.spec.topology import Place, Topology
 
 MOST_BYTES = 10_000  # of one checkpoint

@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import jax
 import numpy as np
-import orbax.checkpoint
 
 jax.distributed.initialize()
 folder, implementation = Path(sys.argv[1]).absolute(), sys.argv[2]
@@ -44,6 +44,14 @@ def update(state, x, y):
     return {"moment": moment, "step": state["step"] + 1, "weights": weights}
 
 
+def save(state):
+    """Save a state by orbax, and wait until it is written."""
+    import orbax.checkpoint
+
+    with orbax.checkpoint.StandardCheckpointer() as checkpointer:
+        checkpointer.save(folder / "orbax", state)
+
+
 step = jax.pmap(update, axis_name="batch")
 one = {
     "moment": np.zeros(WIDTH, np.float32),
@@ -66,7 +74,7 @@ if first:
     written = {
         "implementation": implementation,
         "jax": jax.__version__,
-        "orbax-checkpoint": orbax.checkpoint.__version__,
+        "orbax-checkpoint": metadata.version("orbax-checkpoint"),
         "topology": f"{jax.process_count()}x{local}",
     }
     (folder / "written.json").write_text(json.dumps(written, indent=2) + "\n")
@@ -74,7 +82,6 @@ if first:
 copy = jax.tree.map(
     lambda leaf: np.asarray(leaf.addressable_shards[0].data).reshape(leaf.shape[1:]), state
 )
-with orbax.checkpoint.StandardCheckpointer() as checkpointer:
-    checkpointer.save(folder / "orbax", state if jax.process_count() == 1 else copy)
+save(state if jax.process_count() == 1 else copy)
 if first:  # it names the folder, which is this machine's own
     (folder / "orbax" / "commit_success.txt").write_text("Checkpoint commit was successful.\n")
