@@ -38,6 +38,8 @@ def subscript(run: Interpreter, scope: Scope, node: cst.Subscript) -> Value:
                 if part is not None:
                     bounds |= expressions.evaluate(run, scope, part).tags
             indices.append(UNKNOWN)
+    if isinstance(owner, Items) and isinstance(node.slice[0].slice, cst.Slice):
+        return replace(owner, kind="starred", keys=())  # some of the items
     if isinstance(owner, Items):
         return item(owner, indices[0] if len(indices) == 1 else UNKNOWN)
     if isinstance(owner, Method) and isinstance(owner.owner, Array):  # a field that is called so

@@ -92,9 +92,8 @@ CONTROL: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "jax.eval_shape": ("eval_shape", (0,)),
 }
 TREE_MAPS = frozenset({"jax.tree.map", "jax.tree_map", "jax.tree_multimap", "optree.tree_map"})
-TREE_LEAVES = frozenset(
-    {"jax.tree.leaves", "jax.tree_leaves", "jax.tree_util.tree_leaves", "jax.tree.flatten"}
-)
+TREE_LEAVES = frozenset({"jax.tree.leaves", "jax.tree_leaves", "jax.tree_util.tree_leaves"})
+TREE_FLATTENS = frozenset({"jax.tree.flatten", "jax.tree_flatten", "jax.tree_util.tree_flatten"})
 COLLECTIVES = frozenset(
     f"jax.lax.{name}"
     for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")
@@ -123,7 +122,7 @@ OPTIONS_OF_PMAP = frozenset({"jax_pmap_shmap_merge"})
 PRINTS = frozenset({"print", "str", "repr", "format"})
 ITERATES = frozenset(
     {
-        *("list", "tuple", "enumerate", "zip", "iter", "sorted", "set", "sum", "any", "all"),
+        *("list", "tuple", "enumerate", "zip", "iter", "sorted", "sum", "any", "all"),
         *("max", "min", "itertools.islice", "itertools.chain", "itertools.cycle", "tqdm.tqdm"),
     }
 )

@@ -15,7 +15,7 @@ BUILTINS = frozenset(
     {
         *("print", "float", "int", "str", "repr", "list", "tuple", "enumerate", "zip", "iter"),
         *("reversed", "sorted", "len", "format", "range", "getattr", "isinstance", "dict", "next"),
-        *("sum", "max", "min", "any", "all", "set", "staticmethod"),
+        *("sum", "max", "min", "any", "all", "staticmethod"),
     }
 )
 

@@ -19,6 +19,7 @@ from conformance.scanning.names import (
     REDUCTIONS,
     RESHAPES,
     SAME_ITEMS,
+    TREE_FLATTENS,
     TREE_LEAVES,
 )
 from conformance.scanning.results import result_tags
@@ -154,8 +155,12 @@ def _kept(name: str, value: Value) -> Value | None:
     """Return what an output becomes; None if nothing is known of it any more."""
     if name in TREE_LEAVES:
         return Items(items=(_leaf_of(value),), kind="starred")
-    if name in KEEPS_TAGS or name in ("jax.numpy.asarray", "next"):
+    if name in TREE_FLATTENS:
+        return Items(items=(Items(items=(_leaf_of(value),), kind="starred"), UNKNOWN))
+    if name in KEEPS_TAGS or name in ("jax.numpy.asarray", "next", "dataclasses.replace"):
         return value
+    if name == "jax.numpy.concatenate" and isinstance(value, Items):
+        return next((_leaf_of(one) for one in value.items if isinstance(one, Array)), None)
     if name == "flax.training.train_state.TrainState.replace":
         return value
     if isinstance(value, Array) and (name == _UNREPLICATE):

@@ -46,7 +46,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} SCRIPT [ARG ...] [options] [-- SCRIPT-OPTION ...]"
     parser.epilog = f"{EXAMPLE}\n\n{parser.epilog}"
     parser.add_argument("script", metavar="SCRIPT", help="a Python file; with -m a module's name")
-    parser.add_argument("arguments", metavar="ARG", nargs="*", help="arguments of the script")
+    parser.add_argument(
+        "arguments", metavar="ARG", nargs="*", default=[], help="arguments of the script"
+    )
     parser.add_argument(
         "-m", "--module", action="store_true", help="SCRIPT is a module's name, as of `python -m`"
     )

@@ -20,8 +20,9 @@ from typing import Any
 OLDEST_PYTHON = (3, 11)
 NEWEST_PYTHON = (3, 13)
 PYTHON_RANGE = "{}.{} to {}.{}".format(*OLDEST_PYTHON, *NEWEST_PYTHON)
-PROBE_TIMEOUT_S = 10.0
-LIST_TIMEOUT_S = 10.0
+# Of a Python that only starts: on a machine with many processes per core that takes long as well.
+PROBE_TIMEOUT_S = 60.0
+LIST_TIMEOUT_S = 60.0
 PROBES_AT_ONCE = 8
 
 _NAMES = ("python3.11", "python3.12", "python3.13", "python3.14", "python3", "python")

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 PACKAGES = ("conformance", "harness", "reports")
 SECTIONS = "conformance/sections"
+SCANNED = ROOT / "suites" / "selftests" / "scanning"
 # Which way imports may point: a room may import itself and those named here, and no other.
 # Each folder of a package is a room.
 ROOMS: dict[str, set[str]] = {
@@ -112,7 +113,9 @@ def _statements(node: ast.AST, everywhere: bool) -> Iterator[ast.AST]:
 
 
 def modules(package: str) -> list[Path]:
-    return sorted((ROOT / package).rglob("*.py"))
+    files = sorted((ROOT / package).rglob("*.py"))
+    # A user's programs, which a scan reads and nothing imports, are no part of the project.
+    return [one for one in files if SCANNED not in one.parent.parents]
 
 
 def file_of(module: str) -> Path | None:
