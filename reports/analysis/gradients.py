@@ -114,7 +114,7 @@ def factor(
         if digest is None:
             continue
         own = effects.digest_of(CellKey(_OWN, target.key, implementation, topology))
-        found = _of(digest, own, form.wanted)
+        found = _factor(digest, own, form.wanted)
         if found is not None:
             says, right = found
             return Factor(says, right, clause, target.jax or "", bool(raised))
@@ -122,7 +122,7 @@ def factor(
     return Factor("error", False, clause, raised) if raised else Factor()
 
 
-def _of(digest: Digest, own: Digest | None, wanted: Wanted) -> tuple[str, bool] | None:
+def _factor(digest: Digest, own: Digest | None, wanted: Wanted) -> tuple[str, bool] | None:
     """Return the factor and whether it is 1; None if the first call raised."""
     rows = _rows(own)
     if not rows:

@@ -98,7 +98,7 @@ def _issue(tests: _Tests, cause: Cause, cells: Sequence[CellKey]) -> Issue:
         table = rows if any(key in shown for key, _ in some) else others
         table[row] = _row(effects, cause, row, some, shown, tests.kinds, effect_of)
     if any(one.effect for row in rows.values() for one in row.values()):
-        rows = {row: _told(row, some) for row, some in rows.items()}
+        rows = {row: _without_comparison(row, some) for row, some in rows.items()}
     edit = rewrites().by_cause.get(cause.cause)
     return Issue(
         cause,
@@ -110,13 +110,13 @@ def _issue(tests: _Tests, cause: Cause, cells: Sequence[CellKey]) -> Issue:
     )
 
 
-def _told(row: Row, some: Mapping[str, Found]) -> Mapping[str, Found]:
+def _without_comparison(row: Row, some: Mapping[str, Found]) -> Mapping[str, Found]:
     """Return a row's states; not tested where plain programs were compared with nothing.
 
     They show the issue in every version, so that they do not tell what it changes.
     """
-    told = {State.AFFECTED, State.FREE, State.OTHERWISE}
-    if row[0] != JAX or any(one.state in told for one in some.values()):
+    compared = {State.AFFECTED, State.FREE, State.OTHERWISE}
+    if row[0] != JAX or any(one.state in compared for one in some.values()):
         return some
     return dict.fromkeys(some, NOT_TESTED)
 
@@ -221,14 +221,14 @@ class _Effects:
         self._baseline = baseline(effects.results)
 
     def __call__(self, key: CellKey) -> Effect | None:
-        effect = self._of(key)
+        effect = self._effect_at(key)
         if effect is None or effect in _NO_CHANGE:
             return None
         if effect is Effect.WRONG_NUMBERS and self._cause.cause in rewrites().output_only:
             return Effect.OTHER_OUTPUT
         return effect
 
-    def _of(self, key: CellKey) -> Effect | None:
+    def _effect_at(self, key: CellKey) -> Effect | None:
         effects = self._effects
         hazards = effects.alone(key)
         if hazards:

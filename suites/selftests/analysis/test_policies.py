@@ -15,7 +15,7 @@ from sample_results import Record, cell, claim, clause, finding, target, write
 
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.main import main
-from reports.analysis import policies
+from reports.analysis import fail_on, policies
 from reports.store.results import load
 
 WRONG = [finding(False) | {"code": "value"}]
@@ -53,7 +53,7 @@ class Policies(unittest.TestCase):
     def test_a_run_breaks_the_policies_that_are_about_it(self, name: str) -> None:
         with TemporaryDirectory() as folder:
             results = load([file(folder, "run", name)])
-            counted = policies.of_run(results, policies.OF_RUNS)
+            counted = policies.of_run(results, fail_on.OF_RUNS)
         assert {one for one, count in counted.items() if count} == FAILS_ON[name]
 
     @parameterized.expand(
@@ -124,7 +124,7 @@ def test_an_unknown_policy_is_one_line_that_names_the_known(
     assert main(["results", "summary", run, "--fail-on", asked]) == FAILED
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    for known in policies.OF_RUNS:
+    for known in fail_on.OF_RUNS:
         assert known in said
 
 

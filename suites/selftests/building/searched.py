@@ -23,7 +23,8 @@ PUBLISHED = Path(__file__).parents[3] / "reports" / "published" / "matrix.jsonl.
 
 def searcher(results: Results) -> Callable[[str], dict[str, Any]]:
     """The function of find.js on the index of some results."""
-    return search_of(results, messages_of(asked(results)))
+    effects = asked(results)
+    return search_of(effects, messages_of(effects))
 
 
 def messages_of(effects: Effects) -> Sequence[Message]:
@@ -31,11 +32,11 @@ def messages_of(effects: Effects) -> Sequence[Message]:
     return messages(effects.results, effects.once.to(recorded_messages))
 
 
-def search_of(results: Results, found: Sequence[Message]) -> Callable[[str], dict[str, Any]]:
+def search_of(effects: Effects, found: Sequence[Message]) -> Callable[[str], dict[str, Any]]:
     """The function of find.js on the index of results whose messages are known."""
     engine = quickjs.Context()
     engine.eval("var self = { pmapIndex: [] }; var document = { addEventListener() {} };")
-    for one in pages(results, found):
+    for one in pages(effects, found):
         engine.eval(one.text.replace('"use strict";', ""))
     engine.eval("var index = prepared(self.pmapIndex);")
     return partial(search, engine)

@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 
 from conformance.catalogue import causes
 from conformance.judging import deviations
-from conformance.spec import clause, columns, expectation
+from conformance.spec import clause, columns, combining, expectation
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
 from harness.commandline.main import main
@@ -166,7 +166,7 @@ def test_calls_on_the_page_on_writing_tests_exist() -> None:
     assert len(calls) > 15
     for found in calls:
         owner, name = found.groups()
-        homes = (OWNERS[owner],) if owner else (expectation, columns, clause)
+        homes = (OWNERS[owner],) if owner else (expectation, columns, combining, clause)
         assert any(hasattr(home, name) for home in homes), found.string
 
 

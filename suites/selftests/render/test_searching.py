@@ -13,7 +13,7 @@ from site_pages import loaded, search_rows
 
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.errors.messages import messages, recorded_messages
-from reports.render.site.build import render
+from reports.render.site.build import asked, render
 from reports.render.site.searching import Entry, entries, pages
 
 A_STATEMENT = {"statement": "Donated arguments are kept."}
@@ -59,7 +59,7 @@ class Causes(unittest.TestCase):
                 for one in ("jax==0.8.0", "jax==0.9.0")
             ),
         )
-        [found] = [e for e in entries(results, ()) if e.href.startswith("causes/")]
+        [found] = [e for e in entries(asked(results), ()) if e.href.startswith("causes/")]
         assert found.sort == sort, name
 
 
@@ -98,7 +98,7 @@ class Words(unittest.TestCase):
         )
         cls.site = render(results)
         met = messages(results, Effects(results, recorded_messages).once.to(recorded_messages))
-        cls.found = tuple(entries(results, met))
+        cls.found = tuple(entries(asked(results), met))
 
     found: tuple[Entry, ...]
     site: dict[str, str]
@@ -116,7 +116,7 @@ class Statements(unittest.TestCase):
     def test_a_statement_carries_whether_it_is_so(
         self, name: str, verdicts: tuple[str, ...], holds: str
     ) -> None:
-        [one] = [e for e in entries(stated(*verdicts), ()) if e.sort == "statement"]
+        [one] = [e for e in entries(asked(stated(*verdicts)), ()) if e.sort == "statement"]
         assert "“Migrating to the new pmap”" in one.source
         assert one.holds.partition(":")[0] == holds, name
         assert ("under new pmap" in one.holds) is (name == "in part")
@@ -124,7 +124,7 @@ class Statements(unittest.TestCase):
     def test_what_no_document_says_is_no_statement_of_one(self) -> None:
         [one] = [
             e
-            for e in entries(stated("deviates", claim_kind="silence"), ())
+            for e in entries(asked(stated("deviates", claim_kind="silence")), ())
             if e.sort == "statement"
         ]
         assert "legacy" in one.source
@@ -132,11 +132,11 @@ class Statements(unittest.TestCase):
 
     def test_a_statement_of_a_later_revision_leads_to_the_page_of_all_revisions(self) -> None:
         results = stated("conforms", document="migrate-pmap-later", outline="migrate-pmap")
-        [one] = [e for e in entries(results, ()) if e.sort == "statement"]
+        [one] = [e for e in entries(asked(results), ()) if e.sort == "statement"]
         assert one.href == "documents/migrate-pmap.html#migrate-pmap.errors"
 
     def test_the_index_has_it(self) -> None:
-        index = search_rows({one.path: one.text for one in pages(stated("deviates"), ())})
+        index = search_rows({one.path: one.text for one in pages(asked(stated("deviates")), ())})
         [row] = [row for row in index if row[0] == "statement"]
-        [one] = [e for e in entries(stated("deviates"), ()) if e.sort == "statement"]
+        [one] = [e for e in entries(asked(stated("deviates")), ()) if e.sort == "statement"]
         assert row[-2:] == [one.source, one.holds]

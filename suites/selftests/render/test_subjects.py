@@ -10,7 +10,7 @@ from sample_results import Record, cause, cell, claim, clause, deviation, target
 from site_pages import Tags, links_in, results_of, section, text_in, tree
 from two_sides import FAILS, FINE, FROM, HEAD, TO, ran
 
-from reports.render.site.build import render
+from reports.render.site.build import asked, render
 from reports.render.site.searching import entries
 from reports.render.site.subjects import clauses_of, subjects
 from reports.store.results import Results
@@ -87,7 +87,7 @@ class TestSubject(TestCase):
 
     def test_a_reader_finds_it_from_the_first_page_and_by_search(self) -> None:
         assert PAGE in links_in(tree(self.site["index.html"]))
-        [one] = [e for e in entries(self.results, ()) if e.href == PAGE]
+        [one] = [e for e in entries(asked(self.results), ()) if e.href == PAGE]
         assert "donate" in one.tags.split(" · ")
 
     def test_what_is_timed_is_told_once_however_many_checks_it_illustrates(self) -> None:

@@ -167,7 +167,7 @@ def test_an_upgrade_tells_edits_first_then_what_is_silent_then_the_rest(
     assert re.findall(r"(?:legacy|new) pmap|\d[\d.]+", heading) == [
         *("legacy pmap", "0.8.0", "new pmap", "0.9.0"),
     ]
-    assert "1 of 3 tests" in text_in(page)
+    assert "1 of 3" in text_in(page)
     ids = [one.get("id") for one in page.iter()]
     places = [ids.index(one) for one in ("edits", "silently", "all", "raises")]
     assert places == sorted(places)
@@ -329,7 +329,8 @@ def test_the_terminal_tells_the_edits_and_silences_of_the_page_in_its_order(
     listed = section(page, "edits")
     titles = [text_in(one) for one in listed.iter("strong")]
     likely = {one for edit in classed(listed, "edit") for one in edit.iter("li")}
-    titles += [text_in(next(one.iter("a"))) for one in listed.iter("li") if one not in likely]
+    others = [one for one in listed.iter("li") if one not in likely]
+    titles += [text_in(link) for one in others for link in [*one.iter("a")][:1]]
     assert [line.strip().rpartition(" (")[0].replace("`", "") for line in edits] == titles
     links = section(page, "silently").iter("a")
     issues = [text_in(one) for one in links if one.get("href", "").endswith(".html")]

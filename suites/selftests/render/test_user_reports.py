@@ -83,7 +83,8 @@ Asked = tuple[Callable[[str], dict[str, Any]], Callable[[Report], set[str]], fro
 def asked_by_words() -> Asked:
     """The search of the published results, and the pages that answer a report."""
     results = load([PUBLISHED])
-    found = messages_of(asked(results))
+    effects = asked(results)
+    found = messages_of(effects)
     shown = shown_by(results)
 
     def answers(report: Report) -> set[str]:
@@ -102,7 +103,7 @@ def asked_by_words() -> Asked:
             *(f"errors/{one.slug}.html" for one in found if concerned.intersection(one.clauses)),
         }
 
-    return search_of(results, found), answers, frozenset((*results.causes, *results.clauses))
+    return search_of(effects, found), answers, frozenset((*results.causes, *results.clauses))
 
 
 @pytest.mark.long
