@@ -82,10 +82,15 @@ def under_vmap(family: str, names: tuple[str, ...]) -> Any:
     return jax.device_get(jax.jit(jax.vmap(reference, in_axes=AXES))(*given))
 
 
+# What the check refuses of these differs between releases, and was measured on the newest alone.
+BY_RELEASE = ("scipy-special", "scipy-stats")
+
+
 @family(
     "silences.library-values.{functions}.{check}",
     functions=FAMILIES,
     check=CHECKS,
+    only=lambda functions, check: not (check.on and functions.key in BY_RELEASE),
     claim=CLAIM,
     title=lambda functions, check: f"In a mapped body: the values of {functions.text}{check.text}.",
     fact="silences.library-values.{functions}",
