@@ -142,7 +142,9 @@ def first_rows(program: Program) -> Model:
 
     def model(place: Place) -> Any:
         result = program.model(place)
-        return [leaf[0] for leaf in result] if program.tree else result[0]
+        if not program.tree:
+            return result[0]
+        return {f"{i:03}": leaf[0] for i, leaf in enumerate(result)}
 
     return model
 
