@@ -512,6 +512,9 @@ def rows(count: int) -> Any:
 
 WHOLE = np.array([4, 1, 2], np.float32)
 
+CLAIM = "pmap-silence.library-functions"
+LEFT_OUT = "what a body computes of its row is its device's own affair"
+STEP = "all functions"
 COUNT = 8  # devices
 SHOWN = 60  # characters of an error
 AXES = (0, None, 0, None)  # a row, an unmapped array, a mapped key, an unmapped key

@@ -15,9 +15,12 @@ import numpy as np
 from conformance.sections.silences.checking import CHECKS, Check, asked
 from conformance.sections.silences.library_cases import (
     AXES,
+    CLAIM,
     COUNT,
     FAMILIES,
     KEY,
+    LEFT_OUT,
+    STEP,
     WHOLE,
     Functions,
     called,
@@ -32,10 +35,7 @@ from conformance.spec.family import family
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
 
-CLAIM = "pmap-silence.library-functions"
-LEFT_OUT = "what a body computes of its row is its device's own affair"
 OUTCOMES = "outcomes"
-STEP = "all functions"
 
 
 def described(tree: Any) -> list[str]:

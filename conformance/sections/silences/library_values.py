@@ -15,9 +15,12 @@ import numpy as np
 from conformance.sections.silences.checking import CHECKS, Check, asked
 from conformance.sections.silences.library_cases import (
     AXES,
+    CLAIM,
     COUNT,
     FAMILIES,
     KEY,
+    LEFT_OUT,
+    STEP,
     WHOLE,
     Functions,
     called,
@@ -25,16 +28,14 @@ from conformance.sections.silences.library_cases import (
     rows,
 )
 from conformance.spec.clause import devices
-from conformance.spec.columns import everywhere
+from conformance.spec.columns import Columns, everywhere
 from conformance.spec.expectation import every, in_steps, noted, returns
 from conformance.spec.expected import Expectation
 from conformance.spec.family import family
+from conformance.spec.names import SHARD_MAP
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
 
-CLAIM = "pmap-silence.library-functions"
-LEFT_OUT = "what a body computes of its row is its device's own affair"
-STEP = "all functions"
 VALUES = "values"
 DEADLINE_S = 420.0  # of a family whose samplers loop: it compiles for seconds on an idle machine
 ROUNDING = 2e-4  # of the largest number of a result: a product of matrices is summed in any order
@@ -43,7 +44,7 @@ ROUNDED = ("cg", "gmres", "bicgstab", "minimize", "sqrtm", "polyfit", "multivari
 
 
 def apart(ours: Any, theirs: Any, rounded: bool) -> bool:
-    """Whether two results of one function differ by more than rounding; whole numbers at all."""
+    """Return whether two results differ: numbers by more than rounding, whole numbers at all."""
     pairs = zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)
     return any(_apart(np.asarray(a), np.asarray(b), rounded) for a, b in pairs)
 
@@ -61,17 +62,24 @@ def _apart(ours: Any, theirs: Any, rounded: bool) -> bool:
     return bool((~(np.abs(ours - theirs) <= most)).any())
 
 
-def of_vmap(functions: Functions) -> Expectation:
-    """Each function that was traced has vmap's values, and none was lost."""
+def of_vmap(functions: Functions, *, refuses: bool) -> Expectation:
+    """Each function has vmap's values, and none was lost; some may be refused where `refuses`."""
 
     def same(place: Place, seen: Any) -> bool:
-        compared, total = seen.get("compared", 0), len(functions.cases())
-        each = compared + seen["refused"] == total
-        return bool(compared > 0 and each and seen["differs"] == [])
+        compared, refused = seen.get("compared", 0), seen["refused"]
+        each = compared + refused == len(functions.cases())
+        return bool(compared > 0 and each and (refuses or not refused) and seen["differs"] == [])
 
-    values = noted(VALUES, "each function that is taken returns what it does under vmap", same)
+    which = "each function that is accepted" if refuses else "each function"
+    values = noted(VALUES, f"{which} returns what it does under vmap", same)
     ended = returns(lambda place: np.array(True), text="the values of each function's result")
     return every(in_steps(values, STEP), in_steps(ended, STEP))
+
+
+def columns(functions: Functions, check: Check) -> Columns:
+    """Only the types of shard_map refuse functions."""
+    by_types = {SHARD_MAP: of_vmap(functions, refuses=check.on)}
+    return asked(everywhere(of_vmap(functions, refuses=False)) | by_types, check)
 
 
 @functools.cache
@@ -82,22 +90,17 @@ def under_vmap(family: str, names: tuple[str, ...]) -> Any:
     return jax.device_get(jax.jit(jax.vmap(reference, in_axes=AXES))(*given))
 
 
-# What the check refuses of these differs between releases, and was measured on the newest alone.
-BY_RELEASE = ("scipy-special", "scipy-stats")
-
-
 @family(
     "silences.library-values.{functions}.{check}",
     functions=FAMILIES,
     check=CHECKS,
-    only=lambda functions, check: not (check.on and functions.key in BY_RELEASE),
     claim=CLAIM,
     title=lambda functions, check: f"In a mapped body: the values of {functions.text}{check.text}.",
-    fact="silences.library-values.{functions}",
+    fact="silences.library-values",  # one: a family compiles for seconds, so core runs one of all
     needs=devices(COUNT),
     left_out=LEFT_OUT,
     deadline_s=DEADLINE_S,
-    expect=lambda functions, check: asked(everywhere(of_vmap(functions)), check),
+    expect=columns,
 )
 def computed(impl: Implementation, cluster: Cluster, functions: Functions, check: Check) -> None:
     """A map of a family of functions, and a vmap of those that it took, are run and compared."""

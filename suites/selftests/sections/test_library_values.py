@@ -6,8 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fabricated import Cell
+from fabricated import check as judge
+from observations import leaf, returned
 
-from conformance.sections.silences.library_values import HUNDREDTH, ROUNDING, apart
+from conformance.model.verdicts import Verdict
+from conformance.sections.silences.library_cases import FAMILIES, STEP
+from conformance.sections.silences.library_values import HUNDREDTH, ROUNDING, VALUES, apart
+from conformance.spec.names import NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import Topology
 
 ONE = np.array([1.0, 200.0], np.float32)
 
@@ -46,3 +53,29 @@ def test_what_rounds_to_hundredths_may_round_otherwise() -> None:
     assert not apart(ours, theirs, rounded=True)
     assert apart(ours, theirs, rounded=False)
     assert apart(ours, theirs + np.float32(3 * HUNDREDTH), rounded=True)
+
+
+def seen(refused: int, differs: list[str]) -> dict[str, Any]:
+    """The step of a cell: functions refused, the others compared, and those that differ."""
+    compared = len(FAMILIES["lax"].cases()) - refused
+    note = {"refused": refused, "compared": compared, "differs": differs}
+    return returned(leaf(np.array(True)), name=STEP) | {"extra": {VALUES: note}}
+
+
+@pytest.mark.parametrize(
+    ("implementation", "check", "refused", "differs", "verdict"),
+    [
+        (NEW_PMAP, "checked", 0, [], Verdict.CONFORMS),
+        (NEW_PMAP, "checked", 1, [], None),
+        (NEW_PMAP, "checked", 0, ["sort"], None),
+        (SHARD_MAP, "checked", 1, [], Verdict.CONFORMS),
+        (SHARD_MAP, "checked", 1, ["sort"], None),
+        (SHARD_MAP, "unchecked", 0, [], Verdict.CONFORMS),
+        (SHARD_MAP, "unchecked", 1, [], None),
+    ],
+)
+def test_only_the_types_of_shard_map_refuse_a_function(
+    implementation: str, check: str, refused: int, differs: list[str], verdict: Verdict | None
+) -> None:
+    id = f"silences.library-values.lax.{check}"
+    judge(Cell(id, implementation, Topology(1, 8), [seen(refused, differs)], verdict))
