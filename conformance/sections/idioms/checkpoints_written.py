@@ -176,17 +176,17 @@ NO_DEVICES = "sharding passed to deserialization should be specified"
 
 
 def with_devices(written: Written) -> bool:
-    """Whether orbax saved on which devices the arrays were."""
+    """Return whether orbax saved the devices of the arrays."""
     return written.whole and not legacy(written)
 
 
 def legacy(written: Written) -> bool:
-    """Whether legacy pmap returned what was saved."""
+    """Return whether legacy pmap returned what was saved."""
     return written.key.startswith("legacy")
 
 
 def without_targets(written: Written) -> Expectation:
-    """What orbax restores without a target, where the devices are those that it saved, if any."""
+    """Return what orbax restores without a target on the devices that it saved, if any."""
     unnamed = written.whole and legacy(written)
     right = continued(written)
     return steps(
