@@ -13,9 +13,9 @@ from math import isclose
 from typing import NamedTuple
 
 from reports.analysis.effects.digest import RAISED, RETURNED, Digest
-from reports.analysis.effects.pairs import LEGACY, NEW, SHARD_MAP, Effects
+from reports.analysis.effects.pairs import Effects
 from reports.analysis.issues.places import newest_side
-from reports.store.order import version_order
+from reports.store.order import LEGACY, NEW, SHARD_MAP, version_order
 from reports.store.outcomes import CellKey
 
 _OWN = "rewriting.gradients.own.stacked"

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from reports.analysis.effects.pairs import LEGACY, Effects, Side, sides
+from reports.analysis.effects.pairs import Effects, Side, sides
 from reports.analysis.effects.upgrade import upgrade
 from reports.render.site.pairs import pairs
 from reports.store.older import code_of
+from reports.store.order import LEGACY
 from reports.store.outcomes import Outcome
 from reports.store.results import Results
 

@@ -12,20 +12,19 @@ from pathlib import Path
 
 from conformance.model.tables import load_toml
 from reports.analysis.effects.changed import SEVERAL, Entry
-from reports.analysis.effects.pairs import RAN, Effects, Side, sides
+from reports.analysis.effects.pairs import Effects, Side, sides
 from reports.analysis.effects.upgrade import upgrade
 from reports.render.site.guide import anchor
 from reports.render.site.uses import default_implementation
 from reports.store.input_error import InputError
-from reports.store.order import version_order
+from reports.store.order import LEGACY, NEW, version_order
+from reports.store.outcomes import RAN
 from reports.store.results import Results
 
 BEGIN = "<!-- made by `pmap-conformance dev readme`: -->"
 END = "<!-- until here -->"
 FILE = Path(__file__).with_suffix(".toml")
 GUIDE = "docs/upgrade.md"
-
-LEGACY, NEW = "legacy_pmap", "new_pmap"
 
 
 class ReadmeError(InputError, ValueError):

@@ -6,3 +6,5 @@ VALUE, SHAPE, DTYPE, ERROR, PROOF = "value", "shape", "dtype", "error", "proof"
 COLLECTIVE, MEMORY, DONATION, WARNING = "collective", "memory", "donation", "warning"
 NOTE = "note"  # of what a probe noted beside a step
 RIGHT, WRONG, UNREAD = "right", "wrong", "unread"  # the values where an error was expected
+
+WITHOUT_THE_FIX = "without the fix"  # the step of a remedy's clause that shows what it remedies

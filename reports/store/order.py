@@ -10,10 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from conformance.model.records import Target, TargetKey
+from conformance.model.records import JAX, Target, TargetKey
 
-_IMPLEMENTATIONS = ("legacy_pmap", "new_pmap", "shard_map", "jax")
-_SHORT = {"legacy_pmap": "legacy", "new_pmap": "new", "shard_map": "shard"}
+LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
+MAPS = (LEGACY, NEW, SHARD_MAP)
+
+_IMPLEMENTATIONS = (*MAPS, JAX)
+_SHORT = {LEGACY: "legacy", NEW: "new", SHARD_MAP: "shard"}
 
 # A version's suffix, from its beginning to its end: 1.0.dev1 < 1.0rc1 < 1.0 < 1.0.post1.
 _SUFFIXES = (("dev", -4), ("a", -3), ("b", -2), ("rc", -1), ("post", 1))

@@ -9,6 +9,18 @@ from typing import NamedTuple
 from conformance.model.records import Cell, TargetKey
 from conformance.model.verdicts import Verdict
 
+# The verdicts of cells that ran.
+RAN = frozenset(
+    {
+        Verdict.CONFORMS,
+        Verdict.DEVIATES,
+        Verdict.KNOWN_DEVIATION,
+        Verdict.CRASHED,
+        Verdict.HUNG,
+        Verdict.FLAKY,
+    }
+)
+
 MOST_NAMED = 10  # cells whose records have several verdicts, named in a note
 
 

@@ -20,21 +20,10 @@ from reports.analysis.comparing.changes import CompareError, chosen
 from reports.analysis.comparing.entries import Entry
 from reports.analysis.comparing.fields import ABSENT, FAULT, Difference, compare_cells
 from reports.store.alike import failed
-from reports.store.order import VersionOrder, version_order
-from reports.store.outcomes import CellKey
+from reports.store.codes import WITHOUT_THE_FIX
+from reports.store.order import LEGACY, NEW, SHARD_MAP, VersionOrder, version_order
+from reports.store.outcomes import RAN, CellKey
 from reports.store.results import Results
-
-LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
-WITHOUT_THE_FIX = "without the fix"  # the step of a remedy's clause that shows what it remedies
-
-_RAN = (
-    Verdict.CONFORMS,
-    Verdict.DEVIATES,
-    Verdict.KNOWN_DEVIATION,
-    Verdict.CRASHED,
-    Verdict.HUNG,
-    Verdict.FLAKY,
-)
 
 
 class Sort(StrEnum):
@@ -203,7 +192,7 @@ def _compare(
 
 def _cell(results: Results, key: CellKey) -> Cell | None:
     outcome = results.outcomes.get(key)
-    if outcome is None or outcome.verdict not in _RAN:
+    if outcome is None or outcome.verdict not in RAN:
         return None
     return outcome.runs[-1].cell
 

@@ -19,11 +19,10 @@ from typing import Any
 from conformance.model.tables import load_toml
 from reports.analysis.comparing.fields import FIELDS, Difference
 from reports.store.input_error import InputError
-from reports.store.order import version_order
+from reports.store.order import MAPS, NEW, SHARD_MAP, version_order
 
 FILE = Path(__file__).with_name("agreement.toml")
 _PATTERNS_KEPT = 4096  # the same few hundred are asked of every cell
-IMPLEMENTATIONS = ("legacy_pmap", "new_pmap", "shard_map")
 
 _COMPARISON = re.compile(r"(<=|>=|==|!=|<|>)\s*([\w.]+)")
 _LISTS = ("field", "new_in", "clause", "step", "topology")
@@ -48,7 +47,7 @@ class Entry:
     new: str
     says: str
     review: datetime.date
-    new_in: tuple[str, ...] = ("new_pmap", "shard_map")
+    new_in: tuple[str, ...] = (NEW, SHARD_MAP)
     clause: tuple[str, ...] = ("*",)
     step: tuple[str, ...] = ("*",)
     topology: tuple[str, ...] = ("*",)
@@ -144,7 +143,7 @@ def _entry(raw: Mapping[str, Any], where: str) -> Entry:
     if unknown := set(made["field"]) - set(FIELDS):
         none = ", ".join(sorted(unknown))
         raise EntryError(f"{where}: no field is called {none}; there are {', '.join(FIELDS)}")
-    if unknown := set(made.get("new_in", ())) - set(IMPLEMENTATIONS):
+    if unknown := set(made.get("new_in", ())) - set(MAPS):
         raise EntryError(f"{where}: no implementation is called {', '.join(sorted(unknown))}")
     if type(made["review"]) is not datetime.date:
         raise EntryError(f"{where}: review must be a date, written 2027-01-31 without quotes")

@@ -14,9 +14,17 @@ from reports.analysis.comparing.fields import apart_by_rounding, message_kept
 from reports.analysis.effects.costs import costs
 from reports.analysis.effects.digest import RAISED, RETURNED, Died, Digest, Leaf, Step
 from reports.analysis.effects.effect import SAME, Effect, ShownEffect, not_measured
-from reports.store.codes import COLLECTIVE, DONATION, DTYPE, MEMORY, SHAPE, VALUE, WARNING
+from reports.store.codes import (
+    COLLECTIVE,
+    DONATION,
+    DTYPE,
+    MEMORY,
+    SHAPE,
+    VALUE,
+    WARNING,
+    WITHOUT_THE_FIX,
+)
 
-WITHOUT_THE_FIX = "without the fix"  # the step of a remedy's clause that shows what it remedies
 CRASHED = "crashed"
 OF_ALL_ROWS = "the array is of all processes' rows, not of this process's rows"
 NO_BASELINE = "the baseline says nothing of it"

@@ -7,10 +7,10 @@ from typing import Any
 
 from conformance.model.records import Cell
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.derive import WITHOUT_THE_FIX, of_job
+from reports.analysis.effects.derive import of_job
 from reports.analysis.effects.digest import RAISED, job_end
 from reports.store.alike import failed
-from reports.store.codes import DTYPE, SHAPE, VALUE
+from reports.store.codes import DTYPE, SHAPE, VALUE, WITHOUT_THE_FIX
 from reports.store.older import code_of
 from reports.store.outcomes import Outcome
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from reports.analysis.effects.derive import WITHOUT_THE_FIX, job_died
+from reports.analysis.effects.derive import job_died
 from reports.analysis.effects.digest import RAISED, RETURNED, Digest, Failed, Step
 from reports.analysis.effects.effect import Effect
-from reports.store.codes import COLLECTIVE, DTYPE, MEMORY, SHAPE, UNREAD, VALUE
+from reports.store.codes import COLLECTIVE, DTYPE, MEMORY, SHAPE, UNREAD, VALUE, WITHOUT_THE_FIX
 
 _WRONG = (VALUE, SHAPE, DTYPE)
 

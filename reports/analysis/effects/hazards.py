@@ -16,10 +16,10 @@ from typing import NamedTuple
 from conformance.model.records import Cause
 from reports.analysis.effects.derive import of_job
 from reports.analysis.effects.effect import Effect, ShownEffect
-from reports.analysis.effects.pairs import RAN, Effects
+from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import rewrites
 from reports.store.order import implementation_order, topology_order
-from reports.store.outcomes import CellKey, Outcome
+from reports.store.outcomes import RAN, CellKey, Outcome
 from reports.store.results import Results
 
 A_JOB = "a job of its own"  # in place of a topology: a plain program that starts its processes

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from conformance.model.records import JAX
-from reports.analysis.comparing.entries import IMPLEMENTATIONS, EntryError, like, tables_of
+from reports.analysis.comparing.entries import EntryError, like, tables_of
 from reports.analysis.effects.effect import Effect, ShownEffect
+from reports.store.order import MAPS
 from reports.store.outcomes import CellKey
 
 FILE = Path(__file__).with_name("known.toml")
-COLUMNS = (*IMPLEMENTATIONS, JAX)
+COLUMNS = (*MAPS, JAX)
 
 _LISTS = ("effect", "new_in", "clause", "topology")
 _REQUIRED = ("effect", "shape", "clause")

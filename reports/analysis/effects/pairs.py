@@ -24,24 +24,11 @@ from reports.analysis.effects.happened import ended, happened
 from reports.analysis.effects.known import load_known
 from reports.analysis.effects.remedies import Remedies
 from reports.store.alike import Once, likeness
-from reports.store.order import implementation_order
-from reports.store.outcomes import CellKey, Outcome
+from reports.store.order import LEGACY, implementation_order
+from reports.store.outcomes import RAN, CellKey, Outcome
 from reports.store.results import Results
 
-LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
-
 _REASON_KEPT = 40  # characters by which two cells have one reason
-
-RAN = frozenset(
-    {
-        Verdict.CONFORMS,
-        Verdict.DEVIATES,
-        Verdict.KNOWN_DEVIATION,
-        Verdict.CRASHED,
-        Verdict.HUNG,
-        Verdict.FLAKY,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from packaging.version import Version
 from reports.analysis.effects.changed import ONE, Entry
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.explained import By
-from reports.analysis.effects.pairs import LEGACY, Effects, Side, sides
+from reports.analysis.effects.pairs import Effects, Side, sides
 from reports.analysis.effects.upgrade import upgrade
 from reports.store.input_error import InputError
+from reports.store.order import LEGACY
 from reports.store.results import Results
 
 FILE = Path(__file__).parents[2] / "published" / "changes.json"
@@ -28,15 +29,18 @@ SCHEMA = 1
 
 # What a program feels that ran before; the words are those of the site.
 SEVERITY: Mapping[Effect, str] = {
-    Effect.CRASHES: "crash",
-    Effect.HANGS: "hang",
-    Effect.WRONG_NUMBERS: "wrong values",
-    Effect.RAISES: "error",
-    Effect.OTHER_ERROR: "other error",
-    Effect.MOVES_MORE: "extra communication",
-    Effect.NEEDS_MORE_MEMORY: "extra memory",
-    Effect.LIES_ELSEWHERE: "different sharding",
-    Effect.WARNS: "warning",
+    one: one.words
+    for one in (
+        Effect.CRASHES,
+        Effect.HANGS,
+        Effect.WRONG_NUMBERS,
+        Effect.RAISES,
+        Effect.OTHER_ERROR,
+        Effect.MOVES_MORE,
+        Effect.NEEDS_MORE_MEMORY,
+        Effect.LIES_ELSEWHERE,
+        Effect.WARNS,
+    )
 }
 
 

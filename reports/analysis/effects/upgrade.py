@@ -31,10 +31,11 @@ from reports.analysis.effects.changed import (
 from reports.analysis.effects.derive import OF_ALL_ROWS, failing
 from reports.analysis.effects.effect import SAME, Effect, ShownEffect
 from reports.analysis.effects.explained import UNEXPLAINED, By, Why
-from reports.analysis.effects.pairs import NEW, SHARD_MAP, Cellular, Effects, Row, Side, cell_of
+from reports.analysis.effects.pairs import Cellular, Effects, Row, Side, cell_of
 from reports.analysis.effects.remedies import FAILED, Help, Remedy
 from reports.analysis.effects.rewrites import rewrites
 from reports.store.codes import NOTE
+from reports.store.order import NEW, SHARD_MAP
 from reports.store.results import Results
 
 # What a failing fix is not told apart by: it is graver than that it does not help.

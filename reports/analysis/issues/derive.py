@@ -16,17 +16,17 @@ from packaging.specifiers import SpecifierSet
 
 from conformance.model.records import JAX, Cause, Cell
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.derive import WITHOUT_THE_FIX
 from reports.analysis.effects.digest import RAISED
 from reports.analysis.effects.effect import Effect
-from reports.analysis.effects.pairs import RAN, SHARD_MAP, Effects
+from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import Usage, rewrites
 from reports.analysis.issues.issue import Issue, Row
 from reports.analysis.issues.places import KINDS, Kinds, baseline, jax_versions, removed
 from reports.analysis.issues.shown import shown_by
 from reports.analysis.issues.states import NOT_TESTED, REMOVED, Found, Seen, State, timeline
-from reports.store.order import version_order
-from reports.store.outcomes import CellKey, Outcome
+from reports.store.codes import WITHOUT_THE_FIX
+from reports.store.order import SHARD_MAP, version_order
+from reports.store.outcomes import RAN, CellKey, Outcome
 from reports.store.results import Results
 
 _NO_CHANGE = (Effect.SAME, Effect.REPAIRED, Effect.NOT_MEASURED)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from conformance.model.records import JAX
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.derive import of_job
-from reports.analysis.effects.pairs import LEGACY, Effects, Side, sides
-from reports.store.order import version_order
+from reports.analysis.effects.pairs import Effects, Side, sides
+from reports.store.order import LEGACY, version_order
 from reports.store.outcomes import CellKey
 from reports.store.results import Results
 

@@ -14,7 +14,7 @@ from reports.analysis.issues.issue import Issue
 from reports.analysis.issues.places import Where, existing
 
 
-class Severity(StrEnum):
+class RiskKind(StrEnum):
     """A column of counts, the most severe first; the value is part of addresses."""
 
     FATAL = "crashes"
@@ -29,18 +29,18 @@ class Severity(StrEnum):
 
 
 _WORDS = {
-    Severity.FATAL: "crashes and hangs",
-    Severity.WRONG: "silent wrong values",
-    Severity.ERRORS: "new errors",
-    Severity.COSTS: "extra communication or memory",
+    RiskKind.FATAL: "crashes and hangs",
+    RiskKind.WRONG: "silent wrong values",
+    RiskKind.ERRORS: "new errors",
+    RiskKind.COSTS: "extra communication or memory",
 }
 _OF_EFFECT = {
-    Effect.CRASHES: Severity.FATAL,
-    Effect.HANGS: Severity.FATAL,
-    Effect.WRONG_NUMBERS: Severity.WRONG,
-    Effect.RAISES: Severity.ERRORS,
-    Effect.MOVES_MORE: Severity.COSTS,
-    Effect.NEEDS_MORE_MEMORY: Severity.COSTS,
+    Effect.CRASHES: RiskKind.FATAL,
+    Effect.HANGS: RiskKind.FATAL,
+    Effect.WRONG_NUMBERS: RiskKind.WRONG,
+    Effect.RAISES: RiskKind.ERRORS,
+    Effect.MOVES_MORE: RiskKind.COSTS,
+    Effect.NEEDS_MORE_MEMORY: RiskKind.COSTS,
 }
 _ORDINARY = (Usage.ORDINARY, Usage.COMMON)
 
@@ -53,11 +53,11 @@ class Risk:
     versions without a test.
     """
 
-    counted: tuple[tuple[Severity, tuple[Issue, ...]], ...]
+    counted: tuple[tuple[RiskKind, tuple[Issue, ...]], ...]
     fatal: tuple[Issue, ...] = ()
     untested: tuple[Issue, ...] = ()
 
-    def count(self, severity: Severity) -> int:
+    def count(self, severity: RiskKind) -> int:
         """Return how many issues have a severity."""
         return len(dict(self.counted)[severity])
 
@@ -93,7 +93,7 @@ def risk(
         defect = one.cause.part_of or one.cause.cause
         if defect not in worst or effect.gravity < worst[defect][0].gravity:
             worst[defect] = effect, one
-    counted = {severity: list[Issue]() for severity in Severity}
+    counted = {severity: list[Issue]() for severity in RiskKind}
     for effect, one in worst.values():
         if effect in _OF_EFFECT:
             counted[_OF_EFFECT[effect]].append(one)
@@ -103,7 +103,7 @@ def risk(
         tuple(
             one
             for one in some
-            if _OF_EFFECT.get(one.at(where, processes) or Effect.SAME) is Severity.FATAL
+            if _OF_EFFECT.get(one.at(where, processes) or Effect.SAME) is RiskKind.FATAL
         ),
         tuple(
             one

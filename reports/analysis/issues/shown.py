@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from conformance.model.verdicts import Verdict
+from reports.store.order import LEGACY
 from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
-
-LEGACY_PMAP = "legacy_pmap"
 
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
@@ -29,7 +28,7 @@ def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:
     """
     if outcome.verdict is Verdict.CONFORMS:
         clause = results.clauses[key.clause]
-        as_legacy = clause.expected.get(key.implementation) == clause.expected.get(LEGACY_PMAP)
+        as_legacy = clause.expected.get(key.implementation) == clause.expected.get(LEGACY)
         raises = "raises" in clause.expected.get(key.implementation, "")
         known = results.causes.get(clause.cause)
         if as_legacy or known is None or not (raises or known.shown_of(key.implementation)):

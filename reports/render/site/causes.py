@@ -10,12 +10,12 @@ from functools import lru_cache
 from conformance.model.records import Cause
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.happened import ABSENT
-from reports.analysis.effects.pairs import NEW, SHARD_MAP, Effects
+from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.remedies import Help
 from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.issues.derive import issue_of
 from reports.analysis.issues.places import jax_versions
-from reports.analysis.issues.shown import LEGACY_PMAP, shown_by
+from reports.analysis.issues.shown import shown_by
 from reports.render.site import issues as known_issues
 from reports.render.site.marks import Mark, mark_of, together
 from reports.render.site.names import (
@@ -38,7 +38,14 @@ from reports.render.site.strips import (
 )
 from reports.render.site.upstream import Thread, threads_of
 from reports.render.site.user_reports import reports_of
-from reports.store.order import implementation_order, topology_order, version_order
+from reports.store.order import (
+    LEGACY,
+    NEW,
+    SHARD_MAP,
+    implementation_order,
+    topology_order,
+    version_order,
+)
 from reports.store.outcomes import CellKey
 from reports.store.results import Results
 
@@ -217,7 +224,7 @@ def _view(
 ) -> CauseView:
     results = effects.results
     issue = issue_of(effects).get(cause.cause)
-    shown = Counter(key.implementation for key in cells if key.implementation != LEGACY_PMAP)
+    shown = Counter(key.implementation for key in cells if key.implementation != LEGACY)
     at = NEW if NEW in shown or not shown else shown.most_common(1)[0][0]
     target = results.targets[newest].key
     return CauseView(

@@ -14,7 +14,7 @@ from conformance.model.records import Cause, Claim, Clause, Deviation, Strength
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.effect import ShownEffect
 from reports.analysis.effects.happened import ABSENT
-from reports.analysis.effects.pairs import NEW, Effects, Side
+from reports.analysis.effects.pairs import Effects, Side
 from reports.render.site.columns import Column, columns
 from reports.render.site.evidence import (
     AROUND,
@@ -42,7 +42,7 @@ from reports.render.site.targets import run_anchor
 from reports.render.site.text import shortened
 from reports.render.site.user_reports import reports_of
 from reports.store.alike import failed
-from reports.store.order import implementation_order
+from reports.store.order import NEW, implementation_order
 from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
 

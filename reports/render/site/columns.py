@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from reports.analysis.effects.pairs import LEGACY, NEW, SHARD_MAP, Side
+from reports.analysis.effects.pairs import Side
 from reports.analysis.issues.places import newest_side
 from reports.render.site.strips import versions
-from reports.store.order import short_implementation
+from reports.store.order import LEGACY, NEW, SHARD_MAP, short_implementation
 from reports.store.results import Results
 
 

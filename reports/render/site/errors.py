@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from conformance.model.records import Target
-from reports.analysis.effects.pairs import LEGACY
 from reports.analysis.effects.remedies import Remedies as Known
 from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.effects.started import started_where_it_fails
@@ -22,7 +21,7 @@ from reports.render.site.names import (
 )
 from reports.render.site.page import Page
 from reports.render.site.remedies import Remedies, newest, remedies
-from reports.store.order import implementation_order
+from reports.store.order import LEGACY, implementation_order
 from reports.store.results import Results
 from reports.store.shown import Shown
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from conformance.model.records import JAX
 from reports.analysis.effects.happened import happened
-from reports.analysis.effects.pairs import RAN, Effects
+from reports.analysis.effects.pairs import Effects
 from reports.render.measured import MOVED, ratio, times
 from reports.render.site.marks import Mark, mark_of
 from reports.render.site.memory import notes
 from reports.render.site.names import Link, clause_path, implementation_words
 from reports.render.site.page import Page
-from reports.store.order import topology_order, version_order
-from reports.store.outcomes import CellKey, Outcome
+from reports.store.order import MAPS, topology_order, version_order
+from reports.store.outcomes import RAN, CellKey, Outcome
 from reports.store.results import Results
 
 PAGE = "jit.html"
@@ -42,7 +42,6 @@ LARGE = (
     ("idioms.memory.evaluated", "idioms.jit-memory.evaluated"),
     ("idioms.memory.fetched", "idioms.jit-memory.fetched"),
 )
-_MAPPED = ("legacy_pmap", "new_pmap", "shard_map")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def pages(effects: Effects) -> Iterator[Page]:
 def jit_page(results: Results) -> JitPage:
     """Return the figures of each implementation in the newest JAX that has it."""
     return JitPage(
-        columns=(*(implementation_words(name) for name in _MAPPED), "plain jit"),
+        columns=(*(implementation_words(name) for name in MAPS), "plain jit"),
         communication=tuple(_rows(results, PATTERNS, _communication)),
         memory=tuple(_rows(results, LARGE, _memory)),
         time=tuple(_times(results)),
@@ -104,7 +103,7 @@ def _rows(results: Results, pairs: Sequence[tuple[str, str]], entry: Any) -> Ite
         if mapped not in results.clauses or jitted not in results.clauses:
             continue
         for topology in sorted(results.grid[jitted], key=topology_order):
-            places = [*((mapped, name) for name in _MAPPED), (jitted, JAX)]
+            places = [*((mapped, name) for name in MAPS), (jitted, JAX)]
             entries = tuple(entry(results, id, name, topology) for id, name in places)
             if entries[-1] is not None:
                 name = Link(results.clauses[mapped].title, clause_path(mapped))
@@ -167,7 +166,7 @@ def _times(results: Results) -> Iterator[Row]:
     taken = {key: one for key, one in times(results).items() if key.timing == TIMING}
     for topology in sorted({key.topology for key in taken}, key=topology_order):
         entries: list[Entry | None] = []
-        for name in _MAPPED:
+        for name in MAPS:
             here = [
                 (version_order(key.target.jax or ""), key, one)
                 for key, one in taken.items()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.issues.derive import issues
 from reports.analysis.issues.places import KINDS, ONE, Where, baseline, existing, jax_versions
-from reports.analysis.issues.risk import Risk, Severity, risk, safest
+from reports.analysis.issues.risk import Risk, RiskKind, risk, safest
 from reports.render.site.entries import side_words
 from reports.render.site.issues import FATAL, Grid, grid
 from reports.render.site.names import Link, cause_path, implementation_words, version_path
@@ -123,7 +123,7 @@ def pages(effects: Effects) -> Iterator[Page]:
                 tuple(safe_table(effects, use) for use in Use),
                 tuple(jax_versions(results)),
                 "" if against is None else side_words(against),
-                tuple((one.value, one.words) for one in Severity),
+                tuple((one.value, one.words) for one in RiskKind),
             ),
             "Which version is safest",
             "Known issues that an ordinary program can meet, by version and severity.",

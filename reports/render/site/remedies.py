@@ -13,10 +13,9 @@ from conformance.model.verdicts import Verdict
 from reports.analysis.effects.remedies import Fared, Help, fared
 from reports.render.site.marks import Mark
 from reports.render.site.names import Link, clause_path, implementation_words
-from reports.store.order import version_order
+from reports.store.order import LEGACY, version_order
 from reports.store.results import Results
 
-LEGACY_PMAP = "legacy_pmap"
 _WORDS = {
     Mark.RIGHT: "works",
     Mark.PARTLY: "works in part",
@@ -71,7 +70,7 @@ def _remedy(results: Results, id: str, target: Target | None) -> Remedy:
     clause = results.clauses[id]
     found: list[tuple[str, Mark, str]] = []
     for implementation in results.columns(id) if target else ():
-        if implementation == LEGACY_PMAP or target is None:
+        if implementation == LEGACY or target is None:
             continue
         how = fared(results, id, implementation, target.key)
         mark = _mark(how)

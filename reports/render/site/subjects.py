@@ -15,7 +15,7 @@ from functools import cached_property
 from conformance.model.records import Claim
 from reports.analysis.effects.changed import Group, Upgrade
 from reports.analysis.effects.hazards import Hazard, hazards
-from reports.analysis.effects.pairs import NEW, Effects
+from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.upgrade import upgrade
 from reports.analysis.issues.shown import shown_by
 from reports.render.site import hazards as hazard_pages
@@ -39,6 +39,7 @@ from reports.render.site.names import (
 from reports.render.site.page import Page
 from reports.render.site.pairs import Pair, pairs
 from reports.render.site.strips import newest_index, newest_version, versions
+from reports.store.order import NEW
 from reports.store.results import Results
 
 MOST_CLAIMS = 120  # rows on a page; the documents' pages have all

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
+from typing import TypeVar
 
 from reports.analysis.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade, in_processes
 from reports.analysis.effects.hazards import hazards
-from reports.analysis.effects.pairs import SHARD_MAP, Effects
+from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.plan import Change, Plan, plan
 from reports.analysis.effects.rewrites import Place, Rewrite, rewrites
 from reports.analysis.effects.upgrade import upgrade
@@ -36,6 +37,9 @@ from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair, pairs
 from reports.render.site.removed import Removed, removed_between
 from reports.render.text.upgrade import missing, silently
+from reports.store.order import SHARD_MAP
+
+Compared = TypeVar("Compared")
 
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
 _MOST_ISSUES = 2  # known issues that an edit names
@@ -187,12 +191,7 @@ class UpgradeView:
     @cached_property
     def removed(self) -> Removed:
         """The public names that go away between the two releases."""
-        between = self.pair.old.jax, self.pair.new.jax
-        known = self.effects.kept(removed_between)  # the same of all implementations
-        if between not in known:
-            known[between] = removed_between(*between)
-        found: Removed = known[between]
-        return found
+        return self._of_releases(removed_between)
 
     @property
     def libraries(self) -> tuple[Outgrown, ...]:
@@ -204,11 +203,15 @@ class UpgradeView:
     @cached_property
     def of_libraries(self) -> Libraries:
         """What follows the version of a library, whichever the JAX."""
+        return self._of_releases(libraries_between)
+
+    def _of_releases(self, compare: Callable[[str, str], Compared]) -> Compared:
+        """Return what a function finds between the two releases, once for all implementations."""
         between = self.pair.old.jax, self.pair.new.jax
-        known = self.effects.kept(libraries_between)  # the same of all implementations
+        known = self.effects.kept(compare)
         if between not in known:
-            known[between] = libraries_between(*between)
-        found: Libraries = known[between]
+            known[between] = compare(*between)
+        found: Compared = known[between]
         return found
 
     @property

@@ -13,7 +13,7 @@ from conformance.model.tables import load_toml
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.digest import RAISED
 from reports.analysis.effects.effect import Effect
-from reports.analysis.effects.pairs import RAN, Effects
+from reports.analysis.effects.pairs import Effects
 from reports.analysis.issues.places import Where
 from reports.analysis.issues.shown import shown_by
 from reports.render.site.issues import GridCell
@@ -22,7 +22,7 @@ from reports.render.site.names import Link, cause_link, clause_path, implementat
 from reports.render.site.page import Page
 from reports.render.site.strips import jax_versions
 from reports.store.order import implementation_order
-from reports.store.outcomes import CellKey
+from reports.store.outcomes import RAN, CellKey
 from reports.store.results import Results
 
 PAGE = "user-reports.html"

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reports.analysis.effects.pairs import LEGACY, NEW, SHARD_MAP, Effects, sides
+from reports.analysis.effects.pairs import Effects, sides
 from reports.render.site.page import Asset
 from reports.render.site.pairs import NEW_BY_DEFAULT, Pair
 from reports.render.site.strips import jax_versions
-from reports.store.order import version_order
+from reports.store.order import LEGACY, NEW, SHARD_MAP, version_order
 from reports.store.results import Results
 
 SCRIPT = "choices.js"

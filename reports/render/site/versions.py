@@ -12,7 +12,7 @@ from conformance.model.verdicts import Verdict
 from reports.analysis.effects.changed import Entry, Group, Upgrade
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.hazards import Hazard, averts, of_version
-from reports.analysis.effects.pairs import RAN, Effects, Side, sides
+from reports.analysis.effects.pairs import Effects, Side, sides
 from reports.analysis.effects.upgrade import upgrade
 from reports.analysis.issues.places import ONE, SEVERAL, Where, existing, jax_versions
 from reports.analysis.issues.risk import risk
@@ -29,6 +29,7 @@ from reports.render.site.names import (
 )
 from reports.render.site.page import Page
 from reports.store.order import implementation_order
+from reports.store.outcomes import RAN
 from reports.store.results import Results
 
 

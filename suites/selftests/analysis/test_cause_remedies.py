@@ -16,9 +16,9 @@ from conformance.catalogue.causes import load_causes
 from conformance.model.records import TargetKey
 from conformance.model.verdicts import Verdict
 from reports.analysis.comparing.changes import cause_of
-from reports.analysis.effects.pairs import LEGACY
 from reports.analysis.effects.remedies import Help, remedy
 from reports.render.site.remedies import newest
+from reports.store.order import LEGACY
 from reports.store.results import Results, load
 
 pytestmark = pytest.mark.long

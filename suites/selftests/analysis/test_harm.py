@@ -8,8 +8,8 @@ from unittest import TestCase
 from parameterized import parameterized
 from recorded_steps import cell, died, finding, raised, returned
 
-from reports.analysis.effects.derive import WITHOUT_THE_FIX
 from reports.analysis.effects.harm import Severity, harm
+from reports.store.codes import WITHOUT_THE_FIX
 
 REFUSED, WORKS = raised("ValueError", "no"), returned(1.0)
 NUMBERS = "same shape, wrong values: [2.]"

@@ -11,7 +11,7 @@ from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.issues.derive import issues
 from reports.analysis.issues.places import Where
-from reports.analysis.issues.risk import Severity, risk
+from reports.analysis.issues.risk import RiskKind, risk
 from reports.render.site.issues import grid, library_rows, place_rows
 from reports.render.site.known import SafeTable, safe_table
 from reports.render.site.uses import Use, default_implementation
@@ -52,7 +52,7 @@ def test_an_issue_with_several_processes_is_no_risk_of_one() -> None:
 
     several = risk(effects, NEW, "several")
     assert several is not None
-    assert several.count(Severity.ERRORS) == 1
+    assert several.count(RiskKind.ERRORS) == 1
     assert risk(effects, NEW, "one") is None  # no test of it was run with one process
 
 
@@ -197,7 +197,7 @@ def test_an_issue_of_a_library_is_shown_against_its_version() -> None:
     assert [one.says for one in row.cells] == ["not affected", "wrong values"]
     assert grid(effects, Use.PMAP).rows == ()
     found = risk(effects, NEW, "one")
-    assert found is None or found.count(Severity.WRONG) == 0
+    assert found is None or found.count(RiskKind.WRONG) == 0
 
 
 def test_an_issue_of_which_no_test_ran_in_a_version_is_not_tested_there() -> None:
