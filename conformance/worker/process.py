@@ -35,6 +35,7 @@ from conformance.worker.elsewhere import VARIABLE, elsewhere
 from conformance.worker.implementations import available
 from conformance.worker.jobs import found
 from conformance.worker.proving import watched
+from conformance.worker.unharmed import settings, unharmed
 
 SETTINGS_VARIABLE = "CONFORMANCE_WORKER"
 PLATFORM_OF = {"gpu": "cuda"}  # where JAX's devices say it in another word than its settings
@@ -122,7 +123,7 @@ class Worker:
         name = f"{order['case']}:{fingerprint(order)}"
         self._meet(f"{name}:begin", deadlines.BARRIER_S)
         parameters = {**order["parameters"], **one.rows}
-        before = _cpu_seconds()
+        before, found = _cpu_seconds(), settings()
         seen = recording.observe(
             one.probe,
             parameters,
@@ -141,7 +142,8 @@ class Worker:
         if self._cases % CASES_BETWEEN_CLEARING == 0:
             jax.clear_caches()
         self._meet(f"{name}:end", order["deadline_s"])
-        self._channel.send({"case": order["case"], "ready": True})
+        sound = unharmed(seen["steps"], found, settings())
+        self._channel.send({"case": order["case"], "ready": True, "unharmed": sound})
 
     def _meet(self, name: str, timeout_s: float) -> None:
         if self._topology.processes > 1:

@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from conformance.model.verdicts import Verdict
+from conformance.spec import observation
 from conformance.spec.topology import Topology
 from conformance.worker import deadlines
 from conformance.worker.starving import Delays, starved
@@ -50,7 +51,8 @@ class CaseResult:
     """Observations as the workers sent them, by process; or the fault that ended the case.
 
     `mapped` lists the kinds of all maps that were made, including those of processes that died;
-    `cpu_seconds` is the CPU time of the probe in all processes that reported it.
+    `cpu_seconds` is the CPU time of the probe in all processes that reported it; `unharmed` says
+    whether each process reported that the errors of its steps left nothing behind.
     """
 
     observations: tuple[Mapping[str, Any], ...]
@@ -59,15 +61,20 @@ class CaseResult:
     probe_seconds: float
     mapped: tuple[str, ...] = ()
     cpu_seconds: float = 0.0
+    unharmed: bool = False
 
     @property
     def clean(self) -> bool:
         """Return whether the cluster may run another case: no fault, and every step returned a
-        value.
+        value, or the same steps raised in all processes and left nothing behind.
         """
-        return self.fault is None and all(
-            step["outcome"] == "returned" for o in self.observations for step in o["steps"]
-        )
+        if self.fault is not None:
+            return False
+        raised = [
+            [step["name"] for step in one["steps"] if step["outcome"] != observation.RETURNED]
+            for one in self.observations
+        ]
+        return not any(raised) or (self.unharmed and all(one == raised[0] for one in raised))
 
 
 class Cluster:
@@ -144,6 +151,7 @@ class Cluster:
             max((float(o["seconds"]) for o in seen), default=0.0),
             tuple(sorted({kind for m in self._members for kind in m.mapped})),
             sum(float(o.get("cpu_seconds", 0.0)) for o in seen),
+            all(m.unharmed for m in self._members),
         )
 
     def close(self) -> None:
@@ -257,11 +265,12 @@ class Cluster:
         ended = self._started.exits()
         troubles = {m.index: m.trouble for m in self._members if m.trouble}
         first = ended[0].process if ended else next(iter(troubles), index)
+        states = self._examine(first)
         how = troubles.get(first, CLOSED)
         if how == CLOSED and ended:
-            how = ending(ended[0].code)[0]
+            how = ending(ended[0].code, states[0].stack)[0]
         detail = f"process {first} of {self.topology} {how} while the cluster came up"
-        return ClusterFault(Verdict.CRASHED, detail, self._examine(first))
+        return ClusterFault(Verdict.CRASHED, detail, states)
 
     def _fault_of_trouble(self, name: str) -> ClusterFault:
         """Describe the first failure: wait a moment for the peers, then find who failed first."""
@@ -274,11 +283,13 @@ class Cluster:
         codes = self._codes(time.monotonic() + deadlines.DEATH_S)
         odd = [p for p, trouble in suspects.items() if not trouble.startswith((CLOSED, RAISED))]
         first = [*odd, *(p for p in codes if p in suspects), *suspects][0]
+        states = self._examine(first)
+        stacks = {one.process: one.stack for one in states}
+        ends = {p: ending(code, stacks[p])[0] for p, code in codes.items()}
         how = suspects[first]
         if how == CLOSED:
-            how = ending(codes[first])[0] if first in codes else f"{CLOSED} and went on"
-        rest = [f"process {p} {ending(code)[0]}" for p, code in codes.items() if p != first]
-        states = self._examine(first)
+            how = ends.get(first, f"{CLOSED} and went on")
+        rest = [f"process {p} {end}" for p, end in ends.items() if p != first]
         detail = f"process {first} {how} {postmortem.whereabouts(states[:1])}"
         detail += f"; then {', '.join(rest)}" if rest else ""
         return ClusterFault(Verdict.CRASHED, detail, states)

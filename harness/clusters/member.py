@@ -22,7 +22,7 @@ RAISED = "raised to the top"
 @dataclass
 class Member:
     """One worker; `channel` is None until it has connected, `trouble` says why to stop waiting for
-    it.
+    it, `unharmed` whether its process is as it was before the case.
     """
 
     index: int
@@ -30,6 +30,7 @@ class Member:
     facts: dict[str, Any] = field(default_factory=dict)
     observation: Mapping[str, Any] | None = None
     ready: bool = False
+    unharmed: bool = False
     trouble: str | None = None
     mapped: list[str] = field(default_factory=list)
     finished: list[str] = field(default_factory=list)
@@ -39,6 +40,7 @@ class Member:
         """Send a case, and clear the state of the one before."""
         assert self.channel is not None
         self.observation, self.ready, self.trouble = None, False, None
+        self.unharmed = False
         self.mapped.clear()
         self.finished.clear()
         self.in_step = ""
@@ -82,6 +84,7 @@ class Member:
             self.observation = message["observation"]
         elif message.get("ready") is True:
             self.ready = self.observation is not None
+            self.unharmed = message.get("unharmed") is True
             if not self.ready:
                 self.trouble = "sent rubbish: it is ready but observed nothing"
         else:

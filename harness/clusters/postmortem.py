@@ -12,6 +12,7 @@ waits for its peers is not the odd one rests on `multi_controller.apart.*`.
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,17 @@ from harness.clusters.member import Member
 
 PROBING = "in the probe"
 MISSING = "did not come up"
+
+# The signals whose stacks faulthandler writes, in its words.
+FATAL = {
+    "Aborted": "SIGABRT",
+    "Bus error": "SIGBUS",
+    "Floating-point exception": "SIGFPE",
+    "Floating point exception": "SIGFPE",
+    "Illegal instruction": "SIGILL",
+    "Segmentation fault": "SIGSEGV",
+}
+_FATAL_ERROR = re.compile("Fatal Python error: (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +105,20 @@ def unseen(
     return tuple(sorted(states, key=lambda s: s.process not in lost))
 
 
-def ending(code: int) -> tuple[str, str | None]:
-    """Return a sentence's end and the signal's name for an exit code, negative for a signal."""
+def ending(code: int, stack: str = "") -> tuple[str, str | None]:
+    """Return a sentence's end and the signal's name for an exit code, negative for a signal.
+
+    Of the fatal signals that `stack` names the first is the cause: faulthandler reads the stack of
+    a thread that still runs, and may be ended by another signal.
+    """
     if code >= 0:
         return f"exited with status {code}", None
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
+    if name in FATAL.values():
+        name = next((FATAL[one] for one in _FATAL_ERROR.findall(stack) if one in FATAL), name)
     return f"was killed by {name}", name
 
 
@@ -140,7 +158,10 @@ def _state(
     up: bool,
     lost: str | None = None,
 ) -> ProcessState:
-    text, name = ending(code) if code is not None else (lost or _doing(member, up), None)
+    text: str = lost or _doing(member, up)
+    name: str | None = None
+    if code is not None:
+        text, name = ending(code, seen.stacks)
     return ProcessState(
         member.index,
         f"{text} (on {host})" if host else text,
