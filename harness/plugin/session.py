@@ -67,7 +67,7 @@ class Session:
     died: dict[str, Outcome] = dataclasses.field(default_factory=dict)
     fleet: HostFleet | None = None  # of a run on hosts, all of whose pools share it
     aside: Aside | None = None  # runs cells that mostly wait
-    aside_fleet: LocalFleet | None = None
+    local_fleet: LocalFleet | None = None  # of a run on this machine, all of whose pools share it
     usher: HostAllocator | None = (
         None  # where agents dial, if test processes have hosts of their own
     )
@@ -113,11 +113,14 @@ class Session:
         if chosen.hosts is not None and self.fleet is None:
             packages = [loading.PACKAGE]
             self.fleet = HostFleet(chosen.hosts, packages, chosen.platform, self.progress)
-        return self._runner(self.fleet, isolated=chosen.isolated or alone)
+        return self._runner(self.fleet or self._shared_fleet(), isolated=chosen.isolated or alone)
 
-    def _runner(
-        self, fleet: Fleet | None, *, isolated: bool = False, waiting: bool = False
-    ) -> Runner:
+    def _shared_fleet(self) -> LocalFleet:
+        if self.local_fleet is None:
+            self.local_fleet = LocalFleet([loading.PACKAGE], self.options.platform)
+        return self.local_fleet
+
+    def _runner(self, fleet: Fleet, *, isolated: bool = False, waiting: bool = False) -> Runner:
         chosen = self.options
         pool = Pool(
             [loading.PACKAGE],
@@ -159,9 +162,7 @@ class Session:
         return True
 
     def _waiting_runner(self) -> Runner:
-        if self.aside_fleet is None:
-            self.aside_fleet = LocalFleet([loading.PACKAGE], self.options.platform)
-        return self._runner(self.aside_fleet, isolated=self.options.isolated, waiting=True)
+        return self._runner(self._shared_fleet(), isolated=self.options.isolated, waiting=True)
 
     def run(self, cell: CellId) -> Outcome:
         """Run a cell, or wait for it if it was started aside."""
@@ -267,12 +268,12 @@ class Session:
             made += self.aside.runners
             self.aside.close()
             self.aside = None
-        if self.aside_fleet is not None:
-            self.aside_fleet.close()
-            self.aside_fleet = None
         made += self.lane_made.runners if self.lane_made else []
         for runner in made:
             runner.pool.close()
+        if self.local_fleet is not None:
+            self.local_fleet.close()
+            self.local_fleet = None
         if self.fleet is not None:
             self.fleet.close()
             self.fleet = None
@@ -315,7 +316,7 @@ class Cell:
         if self._session.excuses(record):
             pytest.skip(f"{verdict}: {reason}")
         if verdict == Verdict.KNOWN_DEVIATION:
-            pytest.xfail(f"{verdict}: {reason}")
+            raise known(reason)
         if verdict == Verdict.NOT_RUN:
             pytest.fail(not_run(reason), pytrace=False)
         if verdict != Verdict.CONFORMS:
@@ -355,7 +356,7 @@ class Timed:
             self._session.lane.facts(self.id.target),
         )
         if verdict == Verdict.KNOWN_DEVIATION:
-            pytest.xfail(f"{verdict}: {reason}")
+            raise known(reason)
         if not mine.measured:
             reproduce = message.reproduce(
                 self._item.nodeid, self.id, clause, self._session.options.platform
@@ -371,6 +372,16 @@ class Timed:
             rounds=sum(map(len, mine.blocks[self.contender])),
             iterations=1,
         )
+
+
+def known(reason: str) -> BaseException:
+    """Return the exception that ends the item of a known deviation.
+
+    `pytest.xfail` raises one whose report has the source of its caller, which is parsed each time.
+    """
+    text = f"{Verdict.KNOWN_DEVIATION}: {reason}"
+    failure: BaseException = pytest.xfail.Exception(text, pytrace=False)
+    return failure
 
 
 def not_run(reason: str) -> str:
