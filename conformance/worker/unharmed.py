@@ -13,8 +13,7 @@ from typing import Any
 import jax
 
 from conformance.spec.observation import OUTSIDE, RAISED
-
-FLAG = "jax_pmap_shmap_merge"  # each case sets it before it maps
+from conformance.worker.plain import FLAG
 
 # Where the phase is unknown the runtime may have refused a launch: after that the process hangs.
 _EARLY = frozenset(("construct", "arguments", "trace", "lower"))
@@ -55,6 +54,7 @@ def settings() -> tuple[Any, ...]:
     try:
         from jax._src import config, core
 
+        # Each case sets the flag before it maps.
         values = {name: value for name, value in jax.config.values.items() if name != FLAG}
         return values, config.trace_context(), core.trace_state_clean()
     except (ImportError, AttributeError):

@@ -9,7 +9,8 @@ import pytest
 from observations import raised, returned
 
 from conformance.spec.observation import OUTSIDE
-from conformance.worker.unharmed import FLAG, settings, unharmed
+from conformance.worker.plain import FLAG
+from conformance.worker.unharmed import settings, unharmed
 
 SAME = ({"jax_enable_x64": False}, (None,), True)
 OTHER = ({"jax_enable_x64": True}, (None,), True)
