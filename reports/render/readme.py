@@ -107,11 +107,11 @@ def _effect(here: Mapping[str, Sequence[Entry]]) -> str:
         if entries
     }
     now = list(worst.values())[-1]
-    gravest = min(worst.values(), key=lambda effect: effect.gravity)
-    if gravest is now:
+    most_severe = min(worst.values(), key=lambda effect: effect.gravity)
+    if most_severe is now:
         return now.words
-    before = [jax for jax, effect in worst.items() if effect is gravest]
-    return f"{now.words} ({_versions(before, list(here))}: {gravest.words})"
+    before = [jax for jax, effect in worst.items() if effect is most_severe]
+    return f"{now.words} ({_versions(before, list(here))}: {most_severe.words})"
 
 
 def _places(here: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
@@ -121,9 +121,9 @@ def _places(here: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
         yield f"{SEVERAL} only"
 
 
-def _versions(some: Sequence[str], of: Sequence[str]) -> str:
+def _versions(some: Sequence[str], all_versions: Sequence[str]) -> str:
     """Return the versions of a change among those compared; both are in order."""
-    if some[-1] == of[-1]:
+    if some[-1] == all_versions[-1]:
         return f"JAX {some[0]} and later"
     return f"JAX {some[0]} to {some[-1]}" if some[1:] else f"JAX {some[0]}"
 

@@ -43,11 +43,11 @@ class Known:
     says: str = ""
     where: str = "an entry"  # its file and number
 
-    def matches(self, felt: ShownEffect, new: CellKey) -> bool:
+    def matches(self, shown: ShownEffect, new: CellKey) -> bool:
         """Return whether the entry is about this effect in this cell."""
         return (
-            felt.effect.value in self.effect
-            and like(self.shape, felt.shape)
+            shown.effect.value in self.effect
+            and like(self.shape, shown.shape)
             and new.implementation in self.new_in
             and any(fnmatchcase(new.clause, pattern) for pattern in self.clause)
             and any(fnmatchcase(new.topology, pattern) for pattern in self.topology)

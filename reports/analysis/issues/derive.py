@@ -235,12 +235,12 @@ class _Effects:
             return min((one.effect for one in hazards), key=lambda some: some.gravity)
         if key.implementation == JAX or rewrites().library_of(self._cause.cause):
             return self._of_plain(key)
-        felt = effects.from_baseline(key, self._baseline)
-        if felt is not None:
+        shown = effects.from_baseline(key, self._baseline)
+        if shown is not None:
             # An array of all processes' rows, as documented.
-            wrong = felt.effect is Effect.WRONG_NUMBERS
+            wrong = shown.effect is Effect.WRONG_NUMBERS
             all_rows = wrong and key.implementation == SHARD_MAP
-            return Effect.LIES_ELSEWHERE if all_rows else felt.effect
+            return Effect.LIES_ELSEWHERE if all_rows else shown.effect
         digest = effects.digest_of(key)
         raised = digest is not None and any(
             step.outcome == RAISED and step.name != WITHOUT_THE_FIX for _, step in digest.steps()
@@ -256,7 +256,7 @@ class _Effects:
         for before in self._free(key):
             digest = self._effects.digest_of(before)
             if digest is not None:
-                found = self._effects.felt(digest, after).effect
+                found = self._effects.derive(digest, after).effect
                 break
         if found is None or found in _NO_CHANGE:
             outcome = self._effects.results.outcomes[key]

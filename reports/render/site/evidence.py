@@ -105,13 +105,13 @@ def _make_room(kept: dict[Any, Any], most: int) -> None:
 def evidence(run: Run, version: str, topology: str, views: Views) -> Evidence:
     """Return what the record of a run shows."""
     cell = run.cell
-    held = [one for one in cell.findings if one.holds and one.step != _PROOF]
+    fulfilled = [one for one in cell.findings if one.holds and one.step != _PROOF]
     failed = [one for one in cell.findings if not one.holds]
     lines = (
         *fault_lines(cell, (_process(one) for one in _odd_first(cell)[:_FAULTY])),
         views.shown(cell.observations),
         *failed_lines(failed[:_FINDINGS]),
-        *held_lines(held[:_FINDINGS]),
+        *held_lines(fulfilled[:_FINDINGS]),
         *known_lines(cell),
     )
     return Evidence(

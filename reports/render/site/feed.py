@@ -109,8 +109,8 @@ def _entry(found: Sequence[Worse]) -> str:
 def _line(entry: Entry) -> str:
     many = f"{entry.programs} program{'s' * (entry.programs != 1)}"
     where = ", ".join(entry.topologies)
-    said = f"<b>{escape(entry.group.value)}</b>: {escape(plain(entry.title))}"
-    return f"<li>{said} ({many}, {escape(where)})</li>"
+    text = f"<b>{escape(entry.group.value)}</b>: {escape(plain(entry.title))}"
+    return f"<li>{text} ({many}, {escape(where)})</li>"
 
 
 def _part(target: Target) -> str:

@@ -197,8 +197,8 @@ def _news(one: Hazard, versions: Sequence[str]) -> str:
         for jax, implementations in one.new_in(versions[::-1]).items()
     ]
     ended = [] if any(of_version([one], versions[0])) else [f"not in {versions[0]}"]
-    said = "; ".join([*new, *ended])
-    return said[:1].upper() + said[1:]
+    text = "; ".join([*new, *ended])
+    return text[:1].upper() + text[1:]
 
 
 def _library(one: Hazard) -> str:

@@ -126,11 +126,11 @@ def _css(found: Found) -> str:
     return f"{css} g-carried" if found.of_others else css
 
 
-def _with_mark(said: str, found: Found) -> str:
+def _with_mark(text: str, found: Found) -> str:
     """Return words, and that they are taken over from other versions."""
     if not found.of_others:
-        return said
-    return f"{said}; {_BETWEEN if found.between else _BESIDE.format(found.beside)}"
+        return text
+    return f"{text}; {_BETWEEN if found.between else _BESIDE.format(found.beside)}"
 
 
 @dataclass(frozen=True, slots=True)

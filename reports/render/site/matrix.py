@@ -91,11 +91,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a section that a page holds, number `at` of `of`."""
+    """The part of a section that a page holds, number `at` of `total`."""
 
     path: str
     at: int
-    of: int
+    total: int
     groups: tuple[Group, ...]
 
     @property
@@ -154,11 +154,11 @@ class Index:
 def pages(effects: Effects) -> Iterator[Page]:
     """Yield the list of sections, and a page per section."""
     found = tuple(_sections(effects))
-    felt = {effect for section in found for effect in section.counted}
+    effects_shown = {effect for section in found for effect in section.counted}
     yield Page(
         INDEX,
         "matrix",
-        Index(found, tuple(e for e in Effect if e in felt), columns(effects.results)),
+        Index(found, tuple(e for e in Effect if e in effects_shown), columns(effects.results)),
         "Compatibility table",
         "Every test under every implementation, in every version of JAX and on every topology.",
     )
@@ -169,8 +169,8 @@ def pages(effects: Effects) -> Iterator[Page]:
         if len(section.parts) > 1:
             yield Page(section.path, "parts", section, title, says)
         for part in section.parts:
-            of = f", part {part.at} of {part.of}" if part.of > 1 else ""
-            yield Page(part.path, "section", PartView(section, part), f"{title}{of}", says)
+            part_words = f", part {part.at} of {part.total}" if part.total > 1 else ""
+            yield Page(part.path, "section", PartView(section, part), f"{title}{part_words}", says)
 
 
 def _sections(effects: Effects) -> Iterator[Section]:
@@ -263,11 +263,11 @@ def _entry(
     outcome = results.outcome(key)
     found = effects.from_baseline(key, default[0].side if default[0].baseline else None)
     mark = mark_of(outcome.verdict)
-    said = found.sentence if found else "" if mark is Mark.RIGHT else outcome.reason
+    sentence = found.sentence if found else "" if mark is Mark.RIGHT else outcome.reason
     return Entry(
         anchor=cell_anchor(key.implementation, key.topology),
         mark=mark,
         words=effects.happened(key),
         effect=found.effect if found else None,
-        sentence=shortened(said, _SENTENCE_SHOWN),
+        sentence=shortened(sentence, _SENTENCE_SHOWN),
     )

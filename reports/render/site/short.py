@@ -33,8 +33,8 @@ def statements(rows: Iterable[ClaimRow], jax: str) -> Iterator[Short]:
     """Yield how many of the documents' statements hold."""
     checked = [row for row in rows if row.newest in CHECKED]
     if checked:
-        held = sum(not row.untrue for row in checked)
-        text = f"{held} of {len(checked)} that the documents make hold on JAX {jax}"
+        true = sum(not row.untrue for row in checked)
+        text = f"{true} of {len(checked)} that the documents make hold on JAX {jax}"
         yield Short("Statements", text, "statements")
 
 
@@ -54,7 +54,9 @@ def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Sho
             now[one.title] += f" ({was})"
         else:
             before.setdefault(one.title, was)
-    parts = ["; ".join(f"{how}: {title}" for title, how in told.items()) for told in (now, before)]
+    parts = [
+        "; ".join(f"{how}: {title}" for title, how in titles.items()) for titles in (now, before)
+    ]
     first = f"In JAX {versions[0]} {parts[0] or 'none'}"
     yield Short("Hazards", f"{first}. Before: {parts[1]}" if parts[1] else first, "hazards")
 
@@ -116,10 +118,10 @@ def _least(figures: Iterable[Figure]) -> tuple[bool, float]:
 
 def _figures(by_topology: dict[str, Figure]) -> str:
     """Return each different figure once, with its topologies."""
-    said: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for where, one in by_topology.items():
-        said.setdefault(_figure_words(one), []).append(where)
-    return ", ".join(f"{one} on {' and '.join(some)}" for one, some in said.items())
+        found.setdefault(_figure_words(one), []).append(where)
+    return ", ".join(f"{one} on {' and '.join(some)}" for one, some in found.items())
 
 
 def _figure_words(one: Figure) -> str:

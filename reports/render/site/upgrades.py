@@ -130,8 +130,8 @@ class UpgradeView:
     def same(self) -> tuple[tuple[str, int, int], ...]:
         """How many tests give the same result, of how many: of all, and by processes."""
         found = self.found
-        of = {"one": ONE, "several": SEVERAL}
-        each = ((place, *found.same_of.get(words, (0, 0))) for place, words in of.items())
+        sizes = {"one": ONE, "several": SEVERAL}
+        each = ((place, *found.same_of.get(words, (0, 0))) for place, words in sizes.items())
         return (("all", found.same, found.compared), *each)
 
     @property

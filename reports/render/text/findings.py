@@ -93,12 +93,12 @@ def _compared(results: Results, agreement: Agreement | None) -> dict[str, list[C
     """Return, by known issue, the cells in which a comparison's entry finds it, though they
     conform.
     """
-    of = {target.jax: target.key for target in results.targets if not target.unavailable}
+    key_of = {target.jax: target.key for target in results.targets if not target.unavailable}
     found: dict[str, list[CellKey]] = {}
     for one in agreement.found.values() if agreement else ():
         if one.entry is not None and one.entry.cause:
             found.setdefault(one.entry.cause, []).extend(
-                CellKey(where.clause, of[where.pair.new_jax], where.pair.new, where.topology)
+                CellKey(where.clause, key_of[where.pair.new_jax], where.pair.new, where.topology)
                 for where in one.seen
             )
     return found

@@ -1,7 +1,7 @@
-"""The harm of an unfulfilled statement to who relies on it, the most severe first.
+"""The severity of an untrue statement for code that relies on it, the most severe first.
 
 Derived from what happens in the steps of cells that differ from their document, not from what was
-expected. A cell that is better than promised harms nobody.
+expected. A cell that does better than documented is not severe.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Severity(StrEnum):
         return _EFFECTS[self].value
 
 
-_GRAVITY = {harm: place for place, harm in enumerate(Severity)}
+_GRAVITY = {severity: place for place, severity in enumerate(Severity)}
 _EFFECTS = {
     Severity.DIES: Effect.CRASHES,
     Severity.WRONG_NUMBERS: Effect.WRONG_NUMBERS,
@@ -50,7 +50,7 @@ _EFFECTS = {
 }
 
 
-def harm(seen: Digest | None, *, fix: bool) -> Severity:
+def severity_of(seen: Digest | None, *, fix: bool) -> Severity:
     """Return the severity of a cell that differs from its document; `fix` marks a remedy's
     cell.
     """
