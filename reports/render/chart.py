@@ -200,10 +200,10 @@ def _axes(chart: Chart, scale: _Scale, marks: Sequence[float], turned: bool) -> 
     yield f'<text class="axis" x="4" y="11">{escape(chart.upwards)}</text>'
 
 
-def _drawn(one: Series, scale: _Scale, chart: Chart, aside: float) -> Iterable[str]:
-    points = [p for p in sorted(one.points, key=lambda p: p.at) if p.value > 0 or not chart.log]
-    kind = f"s{one.style % 4}"
-    dashes = _DASHES[one.style % 4]
+def _drawn(series: Series, scale: _Scale, chart: Chart, aside: float) -> Iterable[str]:
+    points = [p for p in sorted(series.points, key=lambda p: p.at) if p.value > 0 or not chart.log]
+    kind = f"s{series.style % 4}"
+    dashes = _DASHES[series.style % 4]
     pattern = f' stroke-dasharray="{dashes}"' if dashes else ""
     for run in _runs(points) if chart.joined else ():
         if len(run) > 1:
@@ -216,7 +216,7 @@ def _drawn(one: Series, scale: _Scale, chart: Chart, aside: float) -> Iterable[s
         if low != high:
             ends = "".join(f"M{x - 3},{end}H{x + 3}" for end in (low, high))
             yield f'<path class="spread {kind}" d="M{x},{low}V{high}{ends}"/>'
-        yield f'<path class="point {kind}" d="{_shape(one.style, x, y)}"/>'
+        yield f'<path class="point {kind}" d="{_shape(series.style, x, y)}"/>'
 
 
 def _runs(points: Sequence[Point]) -> list[list[Point]]:

@@ -95,19 +95,19 @@ def _is_default(side: Side) -> bool:
     return side.implementation == NEW == default_implementation(side.jax)
 
 
-def _is_later(one: Side, old: Side) -> bool:
-    return version_order(one.jax) > version_order(old.jax)
+def _is_later(side: Side, old: Side) -> bool:
+    return version_order(side.jax) > version_order(old.jax)
 
 
 def _effect(here: Mapping[str, Sequence[Entry]]) -> str:
     """Return the most serious effect in the last version, and earlier versions with a worse one."""
     worst = {
-        jax: min((entry.effect for entry in entries), key=lambda effect: effect.gravity)
+        jax: min((entry.effect for entry in entries), key=lambda effect: effect.rank)
         for jax, entries in here.items()
         if entries
     }
     now = list(worst.values())[-1]
-    most_severe = min(worst.values(), key=lambda effect: effect.gravity)
+    most_severe = min(worst.values(), key=lambda effect: effect.rank)
     if most_severe is now:
         return now.words
     before = [jax for jax, effect in worst.items() if effect is most_severe]

@@ -18,7 +18,7 @@ from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
 
 # How bad a cell's verdict is for whoever uses JAX; what is not here says nothing of it.
-_GRAVITY = {
+_RANK = {
     Verdict.CONFORMS: 0,
     Verdict.KNOWN_DEVIATION: 1,
     Verdict.FLAKY: 2,
@@ -201,7 +201,7 @@ def _cells(
 
 
 def _kind(old: Outcome, new: Outcome) -> Kind | None:
-    before, after = _GRAVITY.get(old.verdict), _GRAVITY.get(new.verdict)
+    before, after = _RANK.get(old.verdict), _RANK.get(new.verdict)
     if before is None or after is None:
         return None if old.verdict is new.verdict else Kind.OTHER
     if before != after:
@@ -230,7 +230,7 @@ def _grouped(changes: Iterable[Change], old: Results, new: Results) -> list[Grou
         slug = cause_of(outcome) or (cause_of(one.old) if one.kind is Kind.OTHER else "")
         claim = "" if slug else new.clauses[one.key.clause].claim
         # That nothing is left to be compared has one reason, whatever was claimed.
-        silent = outcome.verdict not in _GRAVITY
+        silent = outcome.verdict not in _RANK
         about = (
             ("", "", outcome.reason)
             if silent

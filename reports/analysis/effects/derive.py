@@ -56,10 +56,10 @@ def derive(old: Digest | None, new: Digest) -> ShownEffect:
     if new.died is not None:
         return _death(old, new.died)
     if old is None:
-        return min(_alone(new), key=_gravity, default=not_measured(NO_BASELINE))
+        return min(_alone(new), key=_rank, default=not_measured(NO_BASELINE))
     if old.died is not None:
-        return min(_alone(new), key=_gravity, default=_revived(old.died, new))
-    return min(_compared(old, new), key=_gravity, default=SAME)
+        return min(_alone(new), key=_rank, default=_revived(old.died, new))
+    return min(_compared(old, new), key=_rank, default=SAME)
 
 
 def alone(new: Digest) -> tuple[ShownEffect, ...]:
@@ -105,8 +105,8 @@ def failing(new: Digest) -> ShownEffect | None:
     return None
 
 
-def _gravity(shown: ShownEffect) -> int:
-    return shown.effect.gravity
+def _rank(shown: ShownEffect) -> int:
+    return shown.effect.rank
 
 
 def _death(old: Digest | None, died: Died) -> ShownEffect:

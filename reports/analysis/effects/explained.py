@@ -113,9 +113,9 @@ class Explained:
             return None
         return entry
 
-    def _carried(self, one: Entry | Known) -> bool:
+    def _carried(self, entry: Entry | Known) -> bool:
         """Return whether the results contain what an entry names."""
-        return one.cause in self._results.causes or one.claim in self._results.claims
+        return entry.cause in self._results.causes or entry.claim in self._results.claims
 
     def _cell(self, key: CellKey) -> Cell | None:
         runs = self._results.outcome(key).runs

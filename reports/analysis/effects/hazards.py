@@ -160,19 +160,19 @@ def of_version(some: Iterable[Hazard], jax: str) -> Iterator[Hazard]:
             yield one
 
 
-def averts(effects: Effects, one: Hazard, jax: str) -> str:
+def averts(effects: Effects, hazard: Hazard, jax: str) -> str:
     """Return what averts it in a version, for the first implementation that shows it; "" if
     nothing.
 
     That is its known issue's edit, if what shows that it works was run.
     """
-    if one.cause is None:
+    if hazard.cause is None:
         return ""
-    targets = dict.fromkeys(key.target for key in one.shown if key.target.jax == jax)
+    targets = dict.fromkeys(key.target for key in hazard.shown if key.target.jax == jax)
     found = (
-        effects.remedies.edit(one.cause, name, target)
-        for name in one.implementations
+        effects.remedies.edit(hazard.cause, name, target)
+        for name in hazard.implementations
         for target in targets
-        if one.topologies(name, jax)
+        if hazard.topologies(name, jax)
     )
     return next(filter(None, found), "")

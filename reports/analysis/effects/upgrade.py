@@ -38,7 +38,7 @@ from reports.store.codes import NOTE
 from reports.store.order import NEW, SHARD_MAP
 from reports.store.results import Results
 
-# What a failing fix is not told apart by: it is graver than that it does not help.
+# Effects more severe than a fix that does not help: they are reported as themselves.
 _GRAVER = (Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS)
 
 
@@ -266,7 +266,7 @@ class _Made:
         smallest = min(
             some,
             key=lambda one: (
-                one.shown.effect.gravity,
+                one.shown.effect.rank,
                 one.shown.refused,
                 not self._named(cause, one.clause),
                 *self._size(one.clause),
@@ -396,7 +396,7 @@ def _effect(group: Group, some: Sequence[Seen]) -> Effect:
     """
     if group in _MOVED:
         return _MOVED[group]
-    return min((one.shown.effect for one in some), key=lambda effect: effect.gravity)
+    return min((one.shown.effect for one in some), key=lambda effect: effect.rank)
 
 
 def _became_right(seen: Seen) -> bool:

@@ -167,28 +167,29 @@ def _of_step(step: Mapping[str, Any]) -> Iterator[RecordedMessage]:
 def _message(
     results: Results,
     name: str,
-    one: _Gathered,
+    gathered: _Gathered,
     ran: Mapping[tuple[str, str, str], set[str]],
     newest: str,
 ) -> Message:
-    types = tuple(type for type, _ in one.types.most_common())
-    sentence = one.titles.pop() if len(one.titles) == 1 else one.template
-    if one.sort is Sort.SIGNAL:
+    types = tuple(type for type, _ in gathered.types.most_common())
+    sentence = gathered.titles.pop() if len(gathered.titles) == 1 else gathered.template
+    if gathered.sort is Sort.SIGNAL:
         title = f"The process is killed by {types[0]}"
-    elif not one.template.strip(f"{SLOT} .,:()"):
-        title = f"{types[0]} {first_sentence(one.example)}".strip()
-        title = title if one.example.strip() else f"{types[0]} without a message"
+    elif not gathered.template.strip(f"{SLOT} .,:()"):
+        title = f"{types[0]} {first_sentence(gathered.example)}".strip()
+        title = title if gathered.example.strip() else f"{types[0]} without a message"
     else:
         title = sentence
     return Message(
         slug=name,
-        sort=one.sort,
+        sort=gathered.sort,
         types=types,
         title=title,
-        example=one.example[:_EXAMPLE_LENGTH] + SLOT * (len(one.example) > _EXAMPLE_LENGTH),
-        phases=tuple(phase for phase, _ in one.phases.most_common()),
-        meanings=_meanings(results, one, ran, newest),
-        shown=tuple(where_shown(one.keys, ran)),
+        example=gathered.example[:_EXAMPLE_LENGTH]
+        + SLOT * (len(gathered.example) > _EXAMPLE_LENGTH),
+        phases=tuple(phase for phase, _ in gathered.phases.most_common()),
+        meanings=_meanings(results, gathered, ran, newest),
+        shown=tuple(where_shown(gathered.keys, ran)),
     )
 
 

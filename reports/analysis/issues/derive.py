@@ -164,7 +164,7 @@ def _asking(tests: Mapping[str, Seen]) -> Found:
     some = [one.effect for one in tests.values() if one.effect is not None]
     if not some:
         return REMOVED
-    return Found(State.AFFECTED, min(some, key=lambda effect: effect.gravity))
+    return Found(State.AFFECTED, min(some, key=lambda effect: effect.rank))
 
 
 def _test(key: CellKey) -> str:
@@ -232,7 +232,7 @@ class _Effects:
         effects = self._effects
         hazards = effects.alone(key)
         if hazards:
-            return min((one.effect for one in hazards), key=lambda some: some.gravity)
+            return min((one.effect for one in hazards), key=lambda some: some.rank)
         if key.implementation == JAX or rewrites().library_of(self._cause.cause):
             return self._of_plain(key)
         shown = effects.from_baseline(key, self._baseline)

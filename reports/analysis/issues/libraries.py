@@ -155,6 +155,4 @@ def by_library(
 def _worst(some: Iterable[Found]) -> Found:
     ran = [one for one in some if one.state not in (State.NOT_TESTED, State.REMOVED)]
     affected = [one for one in ran if one.effect is not None] or ran
-    return min(
-        affected, key=lambda one: one.effect.gravity if one.effect else 0, default=NOT_TESTED
-    )
+    return min(affected, key=lambda one: one.effect.rank if one.effect else 0, default=NOT_TESTED)

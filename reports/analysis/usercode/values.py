@@ -67,11 +67,11 @@ def _gap(a: Any, b: Any) -> float:
     return math.inf if math.isnan(gap) else gap
 
 
-def _value(one: Any) -> complex:
-    if isinstance(one, list):
-        return complex(float(one[0]), float(one[1]))
-    return complex(float(one))
+def _value(value: Any) -> complex:
+    if isinstance(value, list):
+        return complex(float(value[0]), float(value[1]))
+    return complex(float(value))
 
 
-def _number(one: Any) -> str:
-    return f"{one:.6g}" if isinstance(one, float) else str(one)
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -208,7 +208,7 @@ def causes(effects: Effects) -> tuple[CauseView, ...]:
             views,
             key=lambda one: (
                 one.cause.section,
-                one.effect.gravity if one.effect else len(Effect),
+                one.effect.rank if one.effect else len(Effect),
                 one.cause.title,
             ),
         )

@@ -92,7 +92,7 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
         groups.append(
             GroupView(
                 anchor=group_anchor(group),
-                effect=min((e.effect for e in entries), key=lambda e: e.gravity).value,
+                effect=min((e.effect for e in entries), key=lambda e: e.rank).value,
                 title=group.heading,
                 counts=tuple(
                     _counted(results, [(one, *some) for one, some in folded], of)
@@ -172,6 +172,6 @@ def counted_places(some: Sequence[_Placed]) -> tuple[tuple[str, int], ...]:
     return (("all", len(some)), *each)
 
 
-def filtered(one: Entry) -> set[str]:
+def filtered(entry: Entry) -> set[str]:
     """Return for how many processes a page shows something: for which it matters."""
-    return {"one" if place == ONE else "several" for place in one.matters}
+    return {"one" if place == ONE else "several" for place in entry.matters}

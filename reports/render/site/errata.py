@@ -257,7 +257,7 @@ def _failing(effects: Effects, document: Document, row: ClaimRow, target: Target
     ]
     failed = [(k, o) for k, o in cells if mark_of(o.verdict) is not Mark.RIGHT]
     severities = {key: _severity(effects, key) for key, _ in failed}
-    wrong = sorted(failed, key=lambda one: severities[one[0]].gravity)
+    wrong = sorted(failed, key=lambda one: severities[one[0]].rank)
     kinds = {deviation.kind for deviation in deviations(wrong)}
     most_severe, outcome = wrong[0]
     return Failing(

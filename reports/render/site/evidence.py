@@ -157,8 +157,10 @@ def _odd_first(cell: Cell) -> list[FaultProcess]:
     return sorted(processes, key=lambda one: ends.count((one.state, one.signal, one.exit)))
 
 
-def _process(one: FaultProcess) -> FaultProcess:
-    return structs.replace(one, stack=_tail(one.stack, _STACK), log=_tail(one.log, _LOG))
+def _process(process: FaultProcess) -> FaultProcess:
+    return structs.replace(
+        process, stack=_tail(process.stack, _STACK), log=_tail(process.log, _LOG)
+    )
 
 
 def _tail(text: str | None, limit: int) -> str | None:

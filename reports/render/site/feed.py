@@ -62,8 +62,8 @@ def _became_worse(entry: Entry) -> bool:
 def feed(found: Sequence[Worse], targets: Sequence[Target]) -> str:
     """Return the feed as Atom: an entry per version and platform, the newest first."""
 
-    def version(one: Worse) -> tuple[object, ...]:
-        return version_order(one.new.jax), one.new.target.platform or ""
+    def version(worse: Worse) -> tuple[object, ...]:
+        return version_order(worse.new.jax), worse.new.target.platform or ""
 
     ordered = sorted(found, key=version)
     entries = [_entry(list(some)) for _, some in groupby(ordered, key=version)]

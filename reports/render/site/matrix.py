@@ -232,7 +232,7 @@ def _fitting(rows: list[Row], room: int) -> Iterator[Row]:
 
 
 def _group(name: str, rows: tuple[Row, ...]) -> Group:
-    counted = Counter(_gravest(row) for row in rows)
+    counted = Counter(_most_severe(row) for row in rows)
     return Group(
         name, f"g-{safe_name(name)}", rows, tuple((e, counted[e]) for e in Effect if counted[e])
     )
@@ -242,7 +242,7 @@ def _group_of(clause: str) -> str:
     return ".".join(clause.split(".")[:_GROUP_PARTS])
 
 
-def _gravest(row: Row) -> Effect:
+def _most_severe(row: Row) -> Effect:
     """Return the most severe effect of moving to new pmap or, without one, to what was compared."""
     found = [
         entry.effect
@@ -250,7 +250,7 @@ def _gravest(row: Row) -> Effect:
         for entry in line.entries[1:2]
         if entry.effect is not None
     ]
-    return min(found, key=lambda effect: effect.gravity, default=Effect.NOT_MEASURED)
+    return min(found, key=lambda effect: effect.rank, default=Effect.NOT_MEASURED)
 
 
 def _entry(

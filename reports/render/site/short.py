@@ -61,9 +61,9 @@ def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Sho
     yield Short("Hazards", f"{first}. Before: {parts[1]}" if parts[1] else first, "hazards")
 
 
-def _last(one: HazardView) -> int:
+def _last(view: HazardView) -> int:
     """Return the newest version that shows it, by position; 0 if unknown."""
-    columns = zip(*(row.cells for row in one.rows), strict=True)
+    columns = zip(*(row.cells for row in view.rows), strict=True)
     shown = (any(cell not in _NOWHERE for cell in column) for column in columns)
     return next((at for at, there in enumerate(shown) if there), 0)
 
@@ -124,5 +124,5 @@ def _figures(by_topology: dict[str, Figure]) -> str:
     return ", ".join(f"{one} on {' and '.join(some)}" for one, some in found.items())
 
 
-def _figure_words(one: Figure) -> str:
-    return f"{one.rounded} times" if one.multiple else one.missing or one.reused
+def _figure_words(figure: Figure) -> str:
+    return f"{figure.rounded} times" if figure.multiple else figure.missing or figure.reused

@@ -281,7 +281,7 @@ class SubjectView:
                     yield Change(
                         entry.effect.value,
                         entry.title,
-                        min(seen, key=lambda one: one.shown.effect.gravity).shown.sentence,
+                        min(seen, key=lambda one: one.shown.effect.rank).shown.sentence,
                         tuple(one for one in entry.topologies if one in here),
                         f"{pair.path}#{group_anchor(group)}",
                     )

@@ -164,15 +164,18 @@ def _page(found: Findings) -> Iterator[str]:
         yield "None."
 
 
-def _line(one: Finding) -> str:
+def _line(finding: Finding) -> str:
     where = "; ".join(
-        f"{shown.implementation} {shown.jax} ({', '.join(shown.topologies)})" for shown in one.shown
+        f"{shown.implementation} {shown.jax} ({', '.join(shown.topologies)})"
+        for shown in finding.shown
     )
-    named = f" `{one.cause}`" if one.cause else ""
-    kind = f", {_KINDS[one.kind]}" if one.kind in _KINDS else ""
-    many = f"{len(one.clauses)} clause{'s' * (len(one.clauses) > 1)}"
-    program = f" `{one.program}`" if one.program else ""
-    return f"- **{in_markdown(one.title).rstrip('.')}.**{named}{kind}: {where}; {many}.{program}"
+    named = f" `{finding.cause}`" if finding.cause else ""
+    kind = f", {_KINDS[finding.kind]}" if finding.kind in _KINDS else ""
+    many = f"{len(finding.clauses)} clause{'s' * (len(finding.clauses) > 1)}"
+    program = f" `{finding.program}`" if finding.program else ""
+    return (
+        f"- **{in_markdown(finding.title).rstrip('.')}.**{named}{kind}: {where}; {many}.{program}"
+    )
 
 
 def in_markdown(text: str) -> str:

@@ -75,13 +75,13 @@ def counted(results: Results) -> Counted:
         )
         cells[column][verdict] += 1
         of_column = worst[column]
-        of_column[fact] = _graver(of_column.get(fact, verdict), verdict)
-        of_all[fact] = _graver(of_all.get(fact, verdict), verdict)
+        of_column[fact] = _worse(of_column.get(fact, verdict), verdict)
+        of_all[fact] = _worse(of_all.get(fact, verdict), verdict)
     facts = {column: Counts(verdicts.values()) for column, verdicts in worst.items()}
     return Counted(cells, facts, sum(cells.values(), Counts()), Counts(of_all.values()))
 
 
-def _graver(one: Verdict, other: Verdict) -> Verdict:
+def _worse(one: Verdict, other: Verdict) -> Verdict:
     if one is other:  # of nearly every cell
         return one
     return min(one, other, key=_GRAVEST_FIRST.index)
@@ -117,7 +117,7 @@ def as_text(results: Results) -> str:
     """Return the summary as a table, followed by what is missing."""
     facts, ran, found = results.facts(), results.ran(), counted(results)
     lines = [*_flaky(results), *_core(results)]
-    lines += [f"{len(facts)} facts, each by the gravest of its cells:", ""]
+    lines += [f"{len(facts)} facts, each by its worst cell:", ""]
     lines += _counted(results, found.facts, found.all_facts)
     lines += ["", f"{found.all_cells.total()} cells of {len(results.clauses)} clauses:", ""]
     lines += _counted(results, found.cells, found.all_cells)

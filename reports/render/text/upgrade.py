@@ -268,20 +268,20 @@ def _entry_lines(results: Results, entry: Entry) -> Iterator[str]:
     yield f"- See: `{command(results, entry)}`"
 
 
-def _edit(one: Edit) -> dict[str, Any]:
+def _edit(edit: Edit) -> dict[str, Any]:
     return {
-        "text": one.text,
-        "topologies": list(one.topologies),
-        "shard_map_instead": one.shard_map_instead,
+        "text": edit.text,
+        "topologies": list(edit.topologies),
+        "shard_map_instead": edit.shard_map_instead,
         "remedies": [
             {
                 "clause": remedy.clause,
                 "implementation": remedy.implementation,
                 "works": list(remedy.works),
             }
-            for remedy in one.remedies
+            for remedy in edit.remedies
         ],
-        "averts": [_averted(entry) for entry in one.averts],
+        "averts": [_averted(entry) for entry in edit.averts],
     }
 
 

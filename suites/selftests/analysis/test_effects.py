@@ -158,7 +158,7 @@ class TestNearMisses(TestCase):
 
         assert shown.effect == effect, f"{name}: {shown}"
 
-    def test_the_gravest_is_told(self) -> None:
+    def test_the_most_severe_effect_is_reported(self) -> None:
         warned = step(
             value={"leaves": [leaf([2.0])]},
             warnings=[{"category": "UserWarning", "message": "slow", "count": 1}],

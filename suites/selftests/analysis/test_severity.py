@@ -72,11 +72,11 @@ class TestHarm(TestCase):
         step = returned(1.0, name=name) | {"extra": {"text": saw}}
         assert harm_of(step, saw, "note", "ends with status 0") is which
 
-    def test_a_death_is_the_gravest_and_what_was_not_seen_the_least(self) -> None:
+    def test_a_death_is_the_most_severe_and_what_was_not_seen_the_least(self) -> None:
         assert severity_of(died("crashed", "SIGABRT"), fix=True) is Severity.DIES
         assert severity_of(died("hung"), fix=False) is Severity.DIES
         assert severity_of(None, fix=False) is Severity.REST
 
     def test_every_harm_has_its_place_and_a_colour(self) -> None:
-        assert [one.gravity for one in Severity] == list(range(len(Severity)))
+        assert [one.rank for one in Severity] == list(range(len(Severity)))
         assert all(one.effect for one in Severity)
