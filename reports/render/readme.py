@@ -67,8 +67,8 @@ def lines(results: Results, changes: Sequence[Change]) -> Iterator[str]:
         versions = [jax for jax, entries in here.items() if entries]
         if not versions:
             raise ReadmeError(
-                f"no version of these results shows {', '.join(one.causes)}: take "
-                f"“{one.title}” out of {FILE.name}"
+                f"no version of these results shows {', '.join(one.causes)}: remove "
+                f"“{one.title}” from {FILE.name}"
             )
         parts = [_effect(here), *_places(here), _versions(versions, list(seen))]
         yield f"{number}. [{one.title}]({GUIDE}#{anchor(one.title)}): {'; '.join(parts)}."
@@ -83,7 +83,10 @@ def _seen(results: Results) -> dict[str, tuple[Entry, ...]]:
     there = sides(results)
     legacy = [one for one in there if one.implementation == LEGACY]
     if not legacy:
-        raise ReadmeError("these results have no legacy pmap to come from: nothing is an upgrade")
+        raise ReadmeError(
+            "these results have no cell of legacy pmap, from which an upgrade starts: add "
+            "results of JAX before 0.10"
+        )
     old = legacy[0]
     effects = Effects(results)
     later = [one for one in there if _is_default(one) and _is_later(one, old)]

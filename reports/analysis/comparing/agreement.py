@@ -140,7 +140,10 @@ def agree(results: Results, entries: Sequence[Entry], reference: str | None = No
                 if not target.unavailable:
                     _compare(done, results, clause, topology, target, sound)
     if not any(counts.cells for counts in done.pairs.values()):
-        raise CompareError("no clause was run under two implementations: nothing can be compared")
+        raise CompareError(
+            "no clause was run under two implementations, so nothing can be compared: give "
+            "results with more of them"
+        )
     return done
 
 

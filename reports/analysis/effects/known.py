@@ -74,9 +74,9 @@ def _known(raw: Mapping[str, Any], where: str) -> Known:
             none = ", ".join(sorted(unknown))
             raise EntryError(f"{where}: no {key} is called {none}; there are {', '.join(there)}")
     if bool(made.get("cause")) == bool(made.get("claim")):
-        raise EntryError(f"{where}: a cause or a claim says what it is, and one of them alone")
+        raise EntryError(f"{where}: give either a cause or a claim")
     if bool(made.get("claim")) != bool(made.get("says")):
-        raise EntryError(f"{where}: says tells what follows from a claim, and stands with one")
+        raise EntryError(f"{where}: says needs a claim: it states what follows from it")
     return Known(**made, where=where)
 
 

@@ -73,15 +73,15 @@ def _refuse_foreign(place: Path, shown: Path) -> None:
     if not place.exists():
         return
     if not place.is_dir():
-        raise SiteError(f"{shown}: a file, not a directory; choose another place for the site")
+        raise SiteError(f"{shown} is a file: choose a directory for the site")
     known = _contents(place)
     for path in sorted(place.rglob("*")):
         if path.is_symlink() or not path.is_dir():
             name = path.relative_to(place).as_posix()
             if path.is_symlink() or not (name in known or _of_old(path)):
                 raise SiteError(
-                    f"{shown / name}: not written by a report; move it away or choose another "
-                    "directory"
+                    f"{shown / name} was not written by `report site`: move it away, or choose "
+                    "another directory"
                 )
 
 

@@ -404,7 +404,7 @@ def test_every_range_in_which_a_program_shows_its_cause_is_read_as_the_catalogue
         (f'[[difference]]\n{ENTRY}new_in = "jax"', "no implementation is called jax"),
         (f"[[difference]]\n{ENTRY.replace('2027-03-01', '1')}", "review must be a date"),
         (f'[[difference]]\n{ENTRY}claim = "a"\ncause = "b"', "one of claim, cause and same"),
-        (f'[[difference]]\n{ENTRY}jax = "0.9"', "entry 1: '0.9' is no range of versions"),
+        (f'[[difference]]\n{ENTRY}jax = "0.9"', "entry 1: '0.9' is not a range of versions"),
     ],
 )
 def test_an_entry_that_cannot_be_read_is_named(tmp_path: Path, text: str, message: str) -> None:
