@@ -179,9 +179,9 @@ def check(
                 f"cause {one.slug}: {named[one.slug][0]} names it, so it is judged: "
                 "leave out compared"
             )
-    for slug, who in named.items():
+    for slug, naming in named.items():
         if slug not in causes:
-            raise CauseError(f"{who[0]}: no cause is called {slug}")
+            raise CauseError(f"{naming[0]}: no cause is called {slug}")
 
 
 def command(shows: Shows, implementation: str, program: str = "program.py") -> str:

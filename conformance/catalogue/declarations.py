@@ -74,12 +74,12 @@ def tables_of(clause: Clause) -> dict[str, ast.expr]:
         for decorator in probe.decorator_list
         if isinstance(decorator, ast.Call) and declares(decorator)
     ]
-    found = [(named, its) for named, its in found if its.keys() >= clause.rows.keys()]
+    found = [(named, rows) for named, rows in found if rows.keys() >= clause.rows.keys()]
     if not found:
         return {}
     # An id that is put together as the module runs cannot be read.
     found = [one for one in found if one[0]] or found
-    return next((its for _, its in found if _have(home, its, clause.parameters)), found[0][1])
+    return next((rows for _, rows in found if _have(home, rows, clause.parameters)), found[0][1])
 
 
 def _file(module: str) -> str:

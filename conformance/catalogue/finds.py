@@ -13,7 +13,7 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-# The words for what changes for a user, the gravest first.
+# The words for what changes for a user, the most severe first.
 SEVERITIES = (
     "crash",
     "hang",

@@ -60,7 +60,7 @@ class Name:
             raise AttributeError(name)
         return Name(f"{self._text}.{name}")
 
-    def __call__(self, *given: object, **named: object) -> Name:
+    def __call__(self, *arguments: object, **named: object) -> Name:
         if _FINDER not in sys.meta_path or self._text.startswith(tuple(f"{m}." for m in COMPUTE)):
             self._refuse()
         return Name(f"{self._text}(...)")

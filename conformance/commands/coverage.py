@@ -111,24 +111,24 @@ def _recorded(
 
 def _add_clause(
     found: Coverage,
-    one: Clause,
+    clause: Clause,
     ran: Collection[str],
     judged: Mapping[tuple[str, str], set[str]],
 ) -> None:
     """Add what of a clause was not run, not judged, or not in the releases that it names."""
-    missing = tuple(t for t in one.topologies if t not in ran)
+    missing = tuple(t for t in clause.topologies if t not in ran)
     if not ran:
-        found.never_run[one.id] = missing
+        found.never_run[clause.id] = missing
         return
     if missing:
-        found.other_topologies[one.id] = missing
-    expected = {i for i, e in one.expect.items() if not isinstance(e, NotApplicable)}
-    unjudged = tuple(i for i in names.COLUMNS if i in expected and (one.id, i) not in judged)
+        found.other_topologies[clause.id] = missing
+    expected = {i for i, e in clause.expect.items() if not isinstance(e, NotApplicable)}
+    unjudged = tuple(i for i in names.COLUMNS if i in expected and (clause.id, i) not in judged)
     if unjudged:
-        found.unjudged[one.id] = unjudged
-    sides = tuple(_unreached(one, {i: judged.get((one.id, i), set()) for i in expected}))
+        found.unjudged[clause.id] = unjudged
+    sides = tuple(_unreached(clause, {i: judged.get((clause.id, i), set()) for i in expected}))
     if sides:
-        found.releases[one.id] = sides
+        found.releases[clause.id] = sides
 
 
 def _unreached(clause: Clause, judged: Mapping[str, set[str]]) -> Iterator[str]:
@@ -173,9 +173,9 @@ def lines(found: Coverage, *, everything: bool = False) -> Iterator[str]:
         ("clauses that expect something else of a release that was not run", found.releases),
     ):
         sections = Counter(id.partition(".")[0] for id in some)
-        of = ", ".join(f"{section} {count}" for section, count in sorted(sections.items()))
+        by_section = ", ".join(f"{section} {count}" for section, count in sorted(sections.items()))
         yield from _list(
-            f"{len(some)} {title}" + (f" ({of})" if of else ""),
+            f"{len(some)} {title}" + (f" ({by_section})" if by_section else ""),
             [f"{id}: {', '.join(what)}" for id, what in some.items()],
             everything,
         )
@@ -195,13 +195,13 @@ def lines(found: Coverage, *, everything: bool = False) -> Iterator[str]:
         yield f"{found.gone} recorded clauses are no more"
 
 
-def _list(title: str, said: Sequence[str], everything: bool) -> Iterator[str]:
-    yield f"{title}:" if said else title
-    shown = said if everything else said[:MOST_LISTED]
+def _list(title: str, lines: Sequence[str], everything: bool) -> Iterator[str]:
+    yield f"{title}:" if lines else title
+    shown = lines if everything else lines[:MOST_LISTED]
     for one in shown:
         yield f"  {one}"
-    if len(shown) < len(said):
-        yield f"  and {len(said) - len(shown)} more (--all lists them)"
+    if len(shown) < len(lines):
+        yield f"  and {len(lines) - len(shown)} more (--all lists them)"
 
 
 def record(found: Coverage) -> dict[str, Any]:

@@ -18,8 +18,8 @@ def importing(text: str, source: str, name: str) -> str:
     imports = [node for node in ast.parse(text).body if isinstance(node, Import)]
     for node in imports:
         if isinstance(node, ast.ImportFrom) and node.module == source:
-            said = [ast.unparse(alias) for alias in node.names]
-            lines[node.lineno - 1 : node.end_lineno] = _import(source, [*said, name])
+            names = [ast.unparse(alias) for alias in node.names]
+            lines[node.lineno - 1 : node.end_lineno] = _import(source, [*names, name])
             return "\n".join(lines) + "\n"
     group = _group(source)
     beside = [node for node in imports if _key(node)[0] == group]

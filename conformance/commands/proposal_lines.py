@@ -55,40 +55,40 @@ def named(entry: Deviation) -> str:
     return f"{entry.where}: {', '.join(entry.clause)} under {', '.join(entry.implementation)}"
 
 
-def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
+def _toml(entry: Entry, review: datetime.date) -> Iterator[str]:
     yield "[[deviation]]"
-    yield f"clause = {_text(one.clause)}"
-    yield f"implementation = {_texts(one.implementations)}"
-    if len(one.cells) == 1:
-        ((versions, topologies),) = one.cells
+    yield f"clause = {_text(entry.clause)}"
+    yield f"implementation = {_texts(entry.implementations)}"
+    if len(entry.cells) == 1:
+        ((versions, topologies),) = entry.cells
         yield f"jax = {_text(versions)}"
         if topologies != ("*",):
             yield f"topology = {_texts(topologies)}"
     else:
-        said = (
+        text = (
             f"{{ jax = {_text(versions)}, topology = {_texts(topologies)} }}"
-            for versions, topologies in one.cells
+            for versions, topologies in entry.cells
         )
-        yield f"cells = [{', '.join(said)}]"
-    for name, versions in one.packages.items():
+        yield f"cells = [{', '.join(text)}]"
+    for name, versions in entry.packages.items():
         yield f"packages.{_key(name)} = {_text(versions)}"
-    for key, value in one.seen.items():
+    for key, value in entry.seen.items():
         if key == "steps":
             for step, table in value.items():
                 yield f"steps.{json.dumps(step, ensure_ascii=False)} = {_table(table)}"
         else:
             yield f"{key} = {_table(value)}"
-    if isinstance(one.processes, Mapping):
-        for step, some in one.processes.items():
+    if isinstance(entry.processes, Mapping):
+        for step, some in entry.processes.items():
             yield f"processes.{json.dumps(step, ensure_ascii=False)} = {_numbers(some)}"
-    elif one.processes != "all":
-        yield f"processes = {_numbers(one.processes)}"
+    elif entry.processes != "all":
+        yield f"processes = {_numbers(entry.processes)}"
     hint = "one that `pmap-conformance causes list` lists, or a new one"
-    if one.like is not None:
-        hint = f"as {one.like[0]}: {_text(one.like[1])}"
+    if entry.like is not None:
+        hint = f"as {entry.like[0]}: {_text(entry.like[1])}"
     yield f'cause = ""  # {hint}'
     yield f"review = {review.isoformat()}"
-    if not one.explains:
+    if not entry.explains:
         yield "# it does not excuse all of these cells yet: say what is seen by hand"
 
 
@@ -97,14 +97,14 @@ def _table(table: Mapping[str, Any]) -> str:
     return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in table.items())} }}"
 
 
-def _value(one: Any) -> str:
-    if isinstance(one, str):
-        return _text(one)
-    if isinstance(one, Mapping):
-        return _table(one)
-    if isinstance(one, list):
-        return f"[{', '.join(map(_value, one))}]"
-    return json.dumps(one)
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        return _table(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return json.dumps(value)
 
 
 def _key(name: str) -> str:
@@ -132,30 +132,30 @@ def _text(text: str) -> str:
 def record(found: Proposal) -> dict[str, Any]:
     """Return everything as JSON."""
 
-    def excess(one: Excess) -> dict[str, Any]:
+    def excess(excess: Excess) -> dict[str, Any]:
         return {
-            "entry": one.entry.where,
-            "clause": list(one.entry.clause),
-            "implementation": list(one.entry.implementation),
-            "conforms": list(one.conforms),
-            "excuses": list(one.excuses),
-            "something_else": list(one.other),
+            "entry": excess.entry.where,
+            "clause": list(excess.entry.clause),
+            "implementation": list(excess.entry.implementation),
+            "conforms": list(excess.conforms),
+            "excuses": list(excess.excuses),
+            "something_else": list(excess.other),
             "corrections": [
-                {"field": key, "old": old, "new": new} for key, old, new in one.corrections
+                {"field": key, "old": old, "new": new} for key, old, new in excess.corrections
             ],
         }
 
-    def entry(one: Entry) -> dict[str, Any]:
+    def entry(entry: Entry) -> dict[str, Any]:
         return {
-            "file": one.file,
-            "clause": one.clause,
-            "implementation": list(one.implementations),
-            "seen": dict(one.seen),
-            "cells": [{"jax": jax, "topology": list(some)} for jax, some in one.cells],
-            "processes": one.processes,
-            "packages": dict(one.packages),
-            "explains": one.explains,
-            "cause_like": one.like[1] if one.like else None,
+            "file": entry.file,
+            "clause": entry.clause,
+            "implementation": list(entry.implementations),
+            "seen": dict(entry.seen),
+            "cells": [{"jax": jax, "topology": list(some)} for jax, some in entry.cells],
+            "processes": entry.processes,
+            "packages": dict(entry.packages),
+            "explains": entry.explains,
+            "cause_like": entry.like[1] if entry.like else None,
         }
 
     return {

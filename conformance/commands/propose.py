@@ -194,15 +194,17 @@ class _Judged:
                 self.of_entry.setdefault(at[id(entry)], []).append(one)
             self._add(one, cell, explained=any(_explains(entry, one) for entry in entries))
 
-    def _add(self, one: Judged, cell: Cell, *, explained: bool) -> None:
-        self.ran.setdefault((one.clause, one.implementation, one.topology), set()).add(one.jax)
-        for name, version in one.packages.items():
+    def _add(self, judged: Judged, cell: Cell, *, explained: bool) -> None:
+        self.ran.setdefault((judged.clause, judged.implementation, judged.topology), set()).add(
+            judged.jax
+        )
+        for name, version in judged.packages.items():
             self.packages.setdefault(name, set()).add(version)
-        if one.deviates and not explained:
-            if one.unproven:
+        if judged.deviates and not explained:
+            if judged.unproven:
                 self.unproven.append(cell_id(cell))
             else:
-                self.without.append(one)
+                self.without.append(judged)
 
 
 def _judged(
@@ -211,7 +213,7 @@ def _judged(
     topology = Topology.parse(cell.topology)
     clause = catalogue.clauses[cell.clause]
     jax = target.jax or ""
-    of = (clause, cell.implementation, topology, jax)
+    place = (clause, cell.implementation, topology, jax)
     there = target.packages
     seen, fault = observations(cell), fault_of(cell)
     return Judged(
@@ -219,15 +221,17 @@ def _judged(
         cell.implementation,
         jax,
         cell.topology,
-        judge(*of, seen, fault, warned),
+        judge(*place, seen, fault, warned),
         seen,
         fault,
         {name: there[name] for name in clause.requires if name in there},
     )
 
 
-def _explains(entry: Deviation, one: Judged) -> bool:
-    return not one.unproven and entry.explains(one.compared, one.observations, one.fault)
+def _explains(entry: Deviation, judged: Judged) -> bool:
+    return not judged.unproven and entry.explains(
+        judged.compared, judged.observations, judged.fault
+    )
 
 
 def _excess(entry: Deviation, some: Sequence[Judged]) -> Excess:
@@ -329,12 +333,12 @@ def _alike(some: Iterable[Judged]) -> list[list[Judged]]:
     return list(groups.values())
 
 
-def _kind(one: Judged) -> tuple[Any, ...]:
+def _kind(judged: Judged) -> tuple[Any, ...]:
     """Return the kind of failure by step: the exception's type, else what was compared, and how."""
-    failed = [f for f in one.compared if not f.holds]
+    failed = [f for f in judged.compared if not f.holds]
     if not failed:
-        return (one.judgement.verdict,)
-    steps = steps_of(one.observations)
+        return (judged.judgement.verdict,)
+    steps = steps_of(judged.observations)
     return tuple(
         sorted({(f.step, *_kind_of_step(steps.get((f.process, f.step)), f)) for f in failed})
     )
@@ -351,17 +355,17 @@ def _kind_of_step(step: Step | None, failed: Finding) -> tuple[str, ...]:
     return ("", failed.code, failed.mistake, failed.values, of_moved)
 
 
-def _failing(one: Judged) -> Processes | Mapping[str, Processes]:
+def _failing(judged: Judged) -> Processes | Mapping[str, Processes]:
     """Return in which processes each failing step fails; one value if all steps agree."""
-    every = sorted({f.process for f in one.compared})
+    every = sorted({f.process for f in judged.compared})
     by_step: dict[str, set[int]] = {}
-    for f in one.compared:
+    for f in judged.compared:
         if not f.holds:
             by_step.setdefault(f.step, set()).add(f.process)
-    said = {step: _processes(failing, every) for step, failing in by_step.items()}
-    if len(set(said.values())) <= 1:
-        return next(iter(said.values()), "all")
-    return {step: some for step, some in said.items() if some != "all"}
+    processes = {step: _processes(failing, every) for step, failing in by_step.items()}
+    if len(set(processes.values())) <= 1:
+        return next(iter(processes.values()), "all")
+    return {step: some for step, some in processes.items() if some != "all"}
 
 
 def _processes(failing: Iterable[int], every: list[int]) -> Processes:
@@ -426,12 +430,12 @@ def _packages(group: Sequence[Judged], had: Mapping[str, set[str]]) -> dict[str,
     return {name: _without_others(some, had[name]) for name, some in seen.items()}
 
 
-def _without_others(some: set[str], of: set[str]) -> str:
+def _without_others(some: set[str], among: set[str]) -> str:
     """Return one range of versions, excluding those in between that ran and did not show it."""
     first, *_, last = sorted(some, key=Version) * 2
     if first == last:
         return f"=={first}"
-    inside = (one for one in of - some if Version(first) < Version(one) < Version(last))
+    inside = (one for one in among - some if Version(first) < Version(one) < Version(last))
     return ",".join(
         [f">={first}", f"<={last}", *(f"!={one}" for one in sorted(inside, key=Version))]
     )
@@ -515,8 +519,8 @@ def _bounds(some: Sequence[float]) -> dict[str, float]:
 def _any_of(some: Sequence[Any]) -> str:
     """Return a regular expression that matches the JSON of these values and of no other."""
     texts = dict.fromkeys(json.dumps(one, ensure_ascii=False, sort_keys=True) for one in some)
-    said = [_SPECIAL.sub(_ESCAPED, one) for one in texts]
-    return f"^{said[0]}$" if len(said) == 1 else f"^({'|'.join(said)})$"
+    patterns = [_SPECIAL.sub(_ESCAPED, one) for one in texts]
+    return f"^{patterns[0]}$" if len(patterns) == 1 else f"^({'|'.join(patterns)})$"
 
 
 def _fault(group: Sequence[Judged]) -> dict[str, Any]:
@@ -542,8 +546,8 @@ def pattern(texts: Iterable[str]) -> str:
                 break
         else:
             beginnings.append(text)
-    said = list(dict.fromkeys(_SPECIAL.sub(_ESCAPED, one) for one in beginnings))
-    return f"^{said[0]}" if len(said) == 1 else f"^({'|'.join(said)})"
+    patterns = list(dict.fromkeys(_SPECIAL.sub(_ESCAPED, one) for one in beginnings))
+    return f"^{patterns[0]}" if len(patterns) == 1 else f"^({'|'.join(patterns)})"
 
 
 def _beginning(one: str, other: str) -> str:
@@ -573,18 +577,18 @@ def _cells(
     by_range: dict[str, list[str]] = {}
     for topology, versions in seen.items():
         every = ran[first.clause, first.implementation, topology]
-        for said in _ranges(versions, every):
-            by_range.setdefault(said, []).append(topology)
+        for bounds in _ranges(versions, every):
+            by_range.setdefault(bounds, []).append(topology)
     return tuple(
-        (said, ("*",) if set(some) >= set(declared) else tuple(sorted(some)))
-        for said, some in by_range.items()
+        (bounds, ("*",) if set(some) >= set(declared) else tuple(sorted(some)))
+        for bounds, some in by_range.items()
     )
 
 
-def _ranges(some: set[str], of: set[str]) -> list[str]:
+def _ranges(some: set[str], among: set[str]) -> list[str]:
     runs: list[list[str]] = []
     before = ""
-    for version in sorted(of, key=Version):
+    for version in sorted(among, key=Version):
         if version in some and runs and runs[-1][-1] == before:
             runs[-1].append(version)
         elif version in some:

@@ -65,8 +65,8 @@ def _named(catalogue: Catalogue, id: str) -> Clause:
     return catalogue.clauses[id]
 
 
-def _rows(said: dict[str, str]) -> Iterator[str]:
-    for what, text in said.items():
+def _rows(described: dict[str, str]) -> Iterator[str]:
+    for what, text in described.items():
         if text:
             yield f"  {what:<26} {text}"
 

@@ -63,14 +63,14 @@ def strength(
     if recorded.gone:
         print(f"{len(recorded.gone)} recorded clauses are no more", file=sys.stderr)
     parsed = {id(cell): observations(cell) for cell, _ in cells}
-    said = Messages.from_raised(
+    messages = Messages.from_raised(
         step.raised
         for seen in parsed.values()
         for one in seen
         for step in one.steps
         if step.raised is not None
     )
-    made = (case(c, t, parsed[id(c)], catalogue, deviations, said) for c, t in cells)
+    made = (case(c, t, parsed[id(c)], catalogue, deviations, messages) for c, t in cells)
     return measure(made, progress=_progress(len(cells)))
 
 
@@ -106,7 +106,7 @@ def case(
     seen: tuple[Observation, ...],
     catalogue: Catalogue,
     deviations: Sequence[Deviation],
-    said: Messages,
+    messages: Messages,
 ) -> Case:
     """Return a recorded cell in the form in which it is judged."""
     packages = target.packages
@@ -118,18 +118,18 @@ def case(
         jax=target.jax or "",
         seen=Seen(seen, fault_of(cell)),
         entries=matching(deviations, cell.clause, cell.implementation, *where),
-        messages=said,
+        messages=messages,
     )
 
 
-def _progress(of: int) -> Callable[[int], None]:
+def _progress(total: int) -> Callable[[int], None]:
     last = time.monotonic()
 
     def report(number: int) -> None:
         nonlocal last
-        if time.monotonic() - last > EVERY_S or number == of:
+        if time.monotonic() - last > EVERY_S or number == total:
             last = time.monotonic()
-            print(f"{number} of {of} cells", file=sys.stderr)
+            print(f"{number} of {total} cells", file=sys.stderr)
 
     return report
 

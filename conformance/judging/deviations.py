@@ -103,11 +103,11 @@ class Deviation:
     @property
     def versions(self) -> str:
         """The JAX versions, with topologies and packages if they matter, in a line."""
-        said = self.ranges
+        ranges = self.ranges
         if not self.packages:
-            return said
+            return ranges
         beside = ", ".join(f"{name} {versions}" for name, versions in self.packages.items())
-        return f"{said or 'any'}, with {beside}"
+        return f"{ranges or 'any'}, with {beside}"
 
     @property
     def ranges(self) -> str:

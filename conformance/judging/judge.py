@@ -134,9 +134,9 @@ def _compare(
     if fault is not None:
         return _of_fault(clause, implementation, topology, fault)
     compiled = [o for o in observations if o.compiled is not None]
-    nothing = compile_only.impossible(compiled) if compiled else None
-    if nothing is not None:
-        return Judgement(Verdict.NOT_APPLICABLE, nothing)
+    uncompared = compile_only.impossible(compiled) if compiled else None
+    if uncompared is not None:
+        return Judgement(Verdict.NOT_APPLICABLE, uncompared)
     if compiled:
         expectation = compile_only.labelled(expectation)
     proofs = list(_proofs(clause, implementation, topology, jax, observations))
@@ -249,12 +249,12 @@ def _prove(seen: Observation, topology: Topology, jax: str) -> list[Finding]:
 
 def _witnessed(seen: Observation, implementation: str) -> Finding:
     proven = bool(seen.witness) and all(_is_witness(w, implementation) for w in seen.witness)
-    said = (
+    seen_calls = (
         f"{w.wrapper} -> {', '.join(w.outputs) or ('raised' if w.raised else 'no result')}, "
         f"traced {', '.join(w.traced) or 'no map'}"
         for w in seen.witness
     )
-    saw = "; ".join(dict.fromkeys(said))
+    saw = "; ".join(dict.fromkeys(seen_calls))
     expected = f"proof that {implementation} ran ({' or '.join(WRAPPERS[implementation])})"
     return Finding(PROOF, seen.process, proven, expected, saw or "none", Code.PROOF)
 

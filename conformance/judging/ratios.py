@@ -61,13 +61,16 @@ class Ratio:
         return f"{self.median:.2g} times {self.to} ({measured})"
 
 
-def ratio(of: Blocks, to: Blocks, name: str) -> Ratio:
-    """Return the ratio of `of` to the contender `name`, block by block; ValueError if uneven."""
-    if len(of) != len(to) or not of:
-        raise ValueError(f"{len(of)} blocks cannot be compared with {len(to)}")
-    pairs = [statistics.median(a) / statistics.median(b) for a, b in zip(of, to, strict=True)]
+def ratio(measured: Blocks, reference: Blocks, name: str) -> Ratio:
+    """Return the ratio, block by block, to `reference`, which is `name`; ValueError if uneven."""
+    if len(measured) != len(reference) or not measured:
+        raise ValueError(f"{len(measured)} blocks cannot be compared with {len(reference)}")
+    pairs = [
+        statistics.median(a) / statistics.median(b)
+        for a, b in zip(measured, reference, strict=True)
+    ]
     return Ratio(
-        name, statistics.median(pairs), min(pairs), max(pairs), len(pairs), min(map(len, of))
+        name, statistics.median(pairs), min(pairs), max(pairs), len(pairs), min(map(len, measured))
     )
 
 

@@ -89,10 +89,12 @@ def with_judgement(cell: model.Cell, judgement: Judgement) -> model.Cell:
     )
 
 
-def _finding(one: Finding) -> model.Finding:
-    if one.holds:  # how it might have failed is of no use to a reader
-        return model.Finding(one.step, one.process, True, one.expected, one.saw, one.code)
-    return msgspec.convert(one, model.Finding, from_attributes=True)
+def _finding(finding: Finding) -> model.Finding:
+    if finding.holds:  # how it might have failed is of no use to a reader
+        return model.Finding(
+            finding.step, finding.process, True, finding.expected, finding.saw, finding.code
+        )
+    return msgspec.convert(finding, model.Finding, from_attributes=True)
 
 
 def _entry(entry: Deviation) -> model.Deviation:

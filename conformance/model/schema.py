@@ -60,5 +60,5 @@ def _named(value: Any) -> Any:
     return {key: _named(one) for key, one in value.items() if not (own and key == "title")}
 
 
-def _name(of: str) -> str:
-    return re.sub(r"(?<=.)(?=[A-Z])", "-", of).lower()
+def _name(type_name: str) -> str:
+    return re.sub(r"(?<=.)(?=[A-Z])", "-", type_name).lower()

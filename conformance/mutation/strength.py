@@ -94,8 +94,8 @@ class Strength:
     ) -> Share:
         """Return the share over everything that matches the arguments."""
         whole = Share()
-        for (name, of, is_excused), one in self.by_section.items():
-            fits = perturbation in ("", name) and section in ("", of)
+        for (name, its_section, is_excused), one in self.by_section.items():
+            fits = perturbation in ("", name) and section in ("", its_section)
             if fits and excused in (None, is_excused):
                 whole.noticed += one.noticed
                 whole.judged += one.judged
@@ -140,8 +140,8 @@ def measure(
     for number, case in enumerate(cases, 1):
         begun = prepared(case)
         if begun is None:
-            of = f"{case.clause.id} {case.implementation} {case.jax} {case.topology}"
-            found.otherwise.append(of)
+            described = f"{case.clause.id} {case.implementation} {case.jax} {case.topology}"
+            found.otherwise.append(described)
         else:
             found.add(begun, begun.excused, trials(begun, perturbations))
         progress(number)

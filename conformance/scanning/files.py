@@ -97,7 +97,8 @@ def listed(
                 raise PathError(f"{path}: more than {MOST_FILES:,} files; name a part of it")
     if not found and not left:
         raise PathError(
-            f"{', '.join(map(str, paths))}: no Python file, script or requirements file is there"
+            f"{', '.join(map(str, paths))}: no Python file, script or requirements file is in "
+            "it: name another path"
         )
     return list(found.values()), left
 

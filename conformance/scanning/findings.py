@@ -27,7 +27,7 @@ class Replacement:
 class Change:
     """What a known issue changes between the two sides.
 
-    `severity` is the gravest effect, `effects` are all of them, `processes` the numbers of
+    `severity` is the most severe effect, `effects` are all of them, `processes` the numbers of
     processes with which it shows: one, several. `refused` is whether the programs that show it
     raised before as well.
     """

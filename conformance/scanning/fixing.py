@@ -68,8 +68,8 @@ def _replaced(text: str, some: Sequence[Replacement]) -> str:
     return text
 
 
-def _start(one: Finding) -> tuple[int, int]:
-    return one.place.line, one.place.column
+def _start(finding: Finding) -> tuple[int, int]:
+    return finding.place.line, finding.place.column
 
 
 def _apart(findings: Sequence[Finding]) -> list[Finding]:

@@ -41,8 +41,8 @@ def assumed(run: Interpreter, function: Function) -> tuple[Argument, ...]:
     for one in _parameters(node):
         name = one.name.value
         value: Value = Array(of=PMAP, facts=_FACTS) if name == trees else UNKNOWN
-        if value is UNKNOWN and (of := _class_of(function, one)) is not None:
-            value = run.instances.get(id(of.node), UNKNOWN)
+        if value is UNKNOWN and (class_of := _class_of(function, one)) is not None:
+            value = run.instances.get(id(class_of.node), UNKNOWN)
         fixture = function.scope.value(name)
         if isinstance(fixture, Function) and FIXTURE in fixture.tags:
             value = run.call(fixture, ())

@@ -133,16 +133,16 @@ class Interpreter:
             elif isinstance(value, Function) and value.scope.source is scope.source:
                 self.alone(value)
 
-    def methods(self, of: Class) -> None:
+    def methods(self, owner: Class) -> None:
         """Evaluate the methods of a class, first those that set its instances' attributes."""
-        instance = members.instance_of(self, of)
-        some = members.functions(of)
+        instance = members.instance_of(self, owner)
+        some = members.functions(owner)
         bound = [
             Function(node=one.node, scope=one.scope, owner=instance)
             for one in sorted(some, key=lambda f: f.name not in INIT_METHODS)
         ]
         for one in bound:
-            if one.scope is of.scope:
+            if one.scope is owner.scope:
                 self.alone(one)
             else:  # inherited: it sets attributes of this instance too
                 with self.fresh():
@@ -262,11 +262,11 @@ class Interpreter:
             if isinstance(star, cst.Param):
                 scope.variables[star.name.value] = UNKNOWN
         rest: list[Value] = []
-        given = list(arguments)
+        positional = list(arguments)
         if function.owner is not None:
-            given.insert(0, Argument(function.owner, cst.Name("self")))
+            positional.insert(0, Argument(function.owner, cst.Name("self")))
         position = 0
-        for argument in given:
+        for argument in positional:
             if argument.star:
                 break
             if argument.keyword:

@@ -70,14 +70,16 @@ def passed_facts(
     }
 
 
-def _left_out(name: str, one: Argument) -> bool:
+def _left_out(name: str, argument: Argument) -> bool:
     """Return whether an option may be omitted: None, or a parameter that is passed on."""
     if name in _NONE_MEANS:
         return False
-    if isinstance(one.value, Constant) and one.value.value is None:
+    if isinstance(argument.value, Constant) and argument.value.value is None:
         return True
-    node = one.node.attr if isinstance(one.node, cst.Attribute) else one.node
-    return one.value == UNKNOWN and isinstance(node, cst.Name) and node.value.strip("_") == name
+    node = argument.node.attr if isinstance(argument.node, cst.Attribute) else argument.node
+    return (
+        argument.value == UNKNOWN and isinstance(node, cst.Name) and node.value.strip("_") == name
+    )
 
 
 def value_facts(value: Value) -> set[str]:
@@ -260,15 +262,15 @@ def _all_zero(value: Value) -> bool:
     return isinstance(value, Constant) and value.value == 0
 
 
-def _argument_words(mapped: Mapped, one: Argument, at: int) -> set[str]:
-    value = one.value
+def _argument_words(mapped: Mapped, argument: Argument, at: int) -> set[str]:
+    value = argument.value
     found = set(value.tags)
     if isinstance(value, Items):
         found |= tags_of_items(value) & {"rows of this process", "rows for all devices"}
         for item in value.items:
             found |= {
                 word
-                for word in _argument_words(mapped, Argument(item, one.node), at)
+                for word in _argument_words(mapped, Argument(item, argument.node), at)
                 if word.startswith(("output of ", "row of ", "own output of "))
             }
     if isinstance(value, Array):
@@ -326,16 +328,16 @@ def donate(
         _mark(run, scope, one)
 
 
-def _mark(run: Interpreter, scope: Scope, one: Argument) -> None:
+def _mark(run: Interpreter, scope: Scope, argument: Argument) -> None:
     from conformance.scanning.expressions import evaluate
 
-    mark = Donated(value=one.value)
-    if isinstance(one.node, cst.Name) and one.node.value in scope.variables:
-        scope.variables[one.node.value] = mark
-    elif isinstance(one.node, cst.Attribute):
-        owner = evaluate(run, scope, one.node.value)
+    mark = Donated(value=argument.value)
+    if isinstance(argument.node, cst.Name) and argument.node.value in scope.variables:
+        scope.variables[argument.node.value] = mark
+    elif isinstance(argument.node, cst.Attribute):
+        owner = evaluate(run, scope, argument.node.value)
         if isinstance(owner, Instance):
-            owner.attributes[one.node.attr.value] = mark
+            owner.attributes[argument.node.attr.value] = mark
 
 
 def _numbers(option: Argument | None) -> tuple[int, ...]:

@@ -93,10 +93,10 @@ def member(owner: Instance, name: str) -> Value:
     return value
 
 
-def _of_bases(of: Class, name: str, depth: int = 0) -> Value:
-    if name in of.scope.variables:
-        return of.scope.variables[name]
-    for base in of.bases:
+def _of_bases(owner: Class, name: str, depth: int = 0) -> Value:
+    if name in owner.scope.variables:
+        return owner.scope.variables[name]
+    for base in owner.bases:
         if isinstance(base, Class) and depth < _MOST_BASES:
             found = _of_bases(base, name, depth + 1)
             if found is not UNKNOWN:
@@ -104,47 +104,47 @@ def _of_bases(of: Class, name: str, depth: int = 0) -> Value:
     return UNKNOWN
 
 
-def functions(of: Class, depth: int = 0) -> list[Function]:
+def functions(owner: Class, depth: int = 0) -> list[Function]:
     """Return the methods of a class, with those that it inherits from classes of the program."""
-    found = {k: v for k, v in of.scope.variables.items() if isinstance(v, Function)}
-    for base in of.bases:
+    found = {k: v for k, v in owner.scope.variables.items() if isinstance(v, Function)}
+    for base in owner.bases:
         if isinstance(base, Class) and depth < _MOST_BASES:
             for one in functions(base, depth + 1):
-                if one.name not in of.scope.variables:
+                if one.name not in owner.scope.variables:
                     found.setdefault(one.name, one)
     return list(found.values())
 
 
-def _fields(of: Class) -> list[str]:
+def _fields(owner: Class) -> list[str]:
     """Return the names that a class annotates: of a dataclass or NamedTuple the arguments."""
     return [
         line.target.value
-        for statement in of.node.body.body
+        for statement in owner.node.body.body
         if isinstance(statement, cst.SimpleStatementLine)
         for line in statement.body
         if isinstance(line, cst.AnnAssign) and isinstance(line.target, cst.Name)
     ]
 
 
-def _is_text_less_enum(of: Class) -> bool:
+def _is_text_less_enum(owner: Class) -> bool:
     """Return whether a class is an Enum whose members are no texts."""
-    names = [one.name for one in of.bases if isinstance(one, Reference)]
+    names = [one.name for one in owner.bases if isinstance(one, Reference)]
     return any(one in _ENUMS for one in names) and "str" not in names
 
 
-def instance_of(run: Interpreter, of: Class, arguments: Sequence[Argument] = ()) -> Instance:
+def instance_of(run: Interpreter, owner: Class, arguments: Sequence[Argument] = ()) -> Instance:
     """Return an instance of a class of the program, after its __init__."""
-    instance = Instance(of=of)
-    init = _of_bases(of, "__init__")
+    instance = Instance(of=owner)
+    init = _of_bases(owner, "__init__")
     if isinstance(init, Function):
         run.call(Function(node=init.node, scope=init.scope, owner=instance), arguments)
     elif arguments:
-        for name, one in zip(_fields(of), arguments, strict=False):
+        for name, one in zip(_fields(owner), arguments, strict=False):
             if not (one.keyword or one.star):
                 instance.attributes[name] = one.value
         named = {one.keyword: one.value for one in arguments if one.keyword}
         instance.attributes.update(named)
-        run.instances[id(of.node)] = instance
+        run.instances[id(owner.node)] = instance
     return instance
 
 

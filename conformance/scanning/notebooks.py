@@ -46,9 +46,9 @@ def parse_notebook(text: str) -> Notebook:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise NotebookError("it is no notebook: its JSON cannot be read") from error
+        raise NotebookError("it is not a notebook: its JSON cannot be read") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("cells"), list):
-        raise NotebookError("it is no notebook of format 4: it has no cells")
+        raise NotebookError("it is not a notebook of format 4: it has no cells")
     lines: list[str] = []
     cells: list[Cell] = []
     for number, code in _codes(raw["cells"]):

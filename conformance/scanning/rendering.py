@@ -89,8 +89,8 @@ def summary(report: Report) -> str:
     )
 
 
-def _source_line(one: Finding) -> str:
-    line = one.line_text.strip()
+def _source_line(finding: Finding) -> str:
+    line = finding.line_text.strip()
     return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
 
 
@@ -149,22 +149,22 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _finding(one: Finding) -> dict[str, Any]:
+def _finding(finding: Finding) -> dict[str, Any]:
     return {
-        "path": one.path,
-        "cell": one.cell or None,
-        "line": one.place.line,
-        "column": one.place.column,
-        "end_line": one.place.end_line,
-        "end_column": one.place.end_column,
-        "source": one.line_text,
-        "severity": one.severity,
-        "message": one.says or title(one.issue),
-        **_issue(one.issue),
-        "before": one.before,
-        "after": one.after,
-        "proved_by": one.proved,
-        "also": [_issue(other) for other in one.also],
+        "path": finding.path,
+        "cell": finding.cell or None,
+        "line": finding.place.line,
+        "column": finding.place.column,
+        "end_line": finding.place.end_line,
+        "end_column": finding.place.end_column,
+        "source": finding.line_text,
+        "severity": finding.severity,
+        "message": finding.says or title(finding.issue),
+        **_issue(finding.issue),
+        "before": finding.before,
+        "after": finding.after,
+        "proved_by": finding.proved,
+        "also": [_issue(other) for other in finding.also],
     }
 
 

@@ -228,7 +228,7 @@ def _processes(cause: Cause) -> tuple[str, ...]:
     return () if any(place.startswith("1x") for place in places) else ("several",)
 
 
-def gravest(changes: Iterable[Change]) -> Change:
+def most_severe(changes: Iterable[Change]) -> Change:
     """Join several changes of one issue."""
     some = sorted(changes, key=lambda one: (ORDER[one.severity], one.refused))
     effects = tuple(dict.fromkeys(effect for one in some for effect in one.effects))

@@ -72,55 +72,55 @@ def _rule(issue: Issue) -> dict[str, Any]:
     }
 
 
-def _result(one: Finding, issue: Issue, order: dict[str, int]) -> dict[str, Any]:
-    own = issue is one.issue
-    says = one.says if own and one.says else title(issue)
+def _result(finding: Finding, issue: Issue, order: dict[str, int]) -> dict[str, Any]:
+    own = issue is finding.issue
+    says = finding.says if own and finding.says else title(issue)
     edit = f" {issue.edit}" if issue.edit else ""
     text = f"{issue.change.severity}{where(issue)}: {says}. {issue.sentence}{edit}"
-    if one.cell:
-        text = f"Cell {one.cell}, line {one.place.line}: {text}"
+    if finding.cell:
+        text = f"Cell {finding.cell}, line {finding.place.line}: {text}"
     result: dict[str, Any] = {
         "ruleId": issue.slug,
         "ruleIndex": order[issue.slug],
         "level": _LEVELS[issue.change.severity],
         "message": {"text": escaped(text)},
-        "locations": [{"physicalLocation": _location(one)}],
+        "locations": [{"physicalLocation": _location(finding)}],
     }
-    if own and one.replacement is not None and not one.replacement.imports:
-        result["fixes"] = [_fix(one)]
+    if own and finding.replacement is not None and not finding.replacement.imports:
+        result["fixes"] = [_fix(finding)]
     return result
 
 
-def _location(one: Finding) -> dict[str, Any]:
-    file = {"artifactLocation": {"uri": quote(one.path)}}
-    if one.cell:  # its line is not one of the file
+def _location(finding: Finding) -> dict[str, Any]:
+    file = {"artifactLocation": {"uri": quote(finding.path)}}
+    if finding.cell:  # its line is not one of the file
         return file
     return {
         **file,
-        "region": _region(one) | {"snippet": {"text": escaped(one.line_text)}},
+        "region": _region(finding) | {"snippet": {"text": escaped(finding.line_text)}},
     }
 
 
-def _region(one: Finding) -> dict[str, int]:
+def _region(finding: Finding) -> dict[str, int]:
     return {
-        "startLine": one.place.line,
-        "startColumn": one.place.column,
-        "endLine": one.place.end_line,
-        "endColumn": one.place.end_column,
+        "startLine": finding.place.line,
+        "startColumn": finding.place.column,
+        "endLine": finding.place.end_line,
+        "endColumn": finding.place.end_column,
     }
 
 
-def _fix(one: Finding) -> dict[str, Any]:
-    assert one.replacement is not None
+def _fix(finding: Finding) -> dict[str, Any]:
+    assert finding.replacement is not None
     return {
-        "description": {"text": f"As shown equal by {one.proved}"},
+        "description": {"text": f"As shown equal by {finding.proved}"},
         "artifactChanges": [
             {
-                "artifactLocation": {"uri": quote(one.path)},
+                "artifactLocation": {"uri": quote(finding.path)},
                 "replacements": [
                     {
-                        "deletedRegion": _region(one),
-                        "insertedContent": {"text": one.replacement.text},
+                        "deletedRegion": _region(finding),
+                        "insertedContent": {"text": finding.replacement.text},
                     }
                 ],
             }

@@ -123,10 +123,10 @@ def _worth_reading(relevant: Sequence[Listed], files: Sequence[Listed]) -> froze
     return frozenset(found)
 
 
-def _imported_words(one: Listed) -> frozenset[str]:
+def _imported_words(listed: Listed) -> frozenset[str]:
     """The words of a file's imports; those in parentheses name no module."""
     try:
-        return _words_of_imports(read_text(one.file))
+        return _words_of_imports(read_text(listed.file))
     except UnreadableError:
         return frozenset()
 
@@ -206,19 +206,19 @@ def _importing(files: Sequence[Listed], exports: set[tuple[str, str]]) -> list[L
     return found
 
 
-def _text_file(one: Listed, rules: Rules, whole: Part) -> list[tuple[str, SpecifierSet]]:
+def _text_file(listed: Listed, rules: Rules, whole: Part) -> list[tuple[str, SpecifierSet]]:
     """Add the findings of a file by its lines; return the packages that it requires."""
     try:
-        text = read_text(one.file)
+        text = read_text(listed.file)
     except UnreadableError as error:
-        if one.kind != PYTHON:  # which is read again, and named then
-            whole.unread.append(Unread(one.path, str(error)))
+        if listed.kind != PYTHON:  # which is read again, and named then
+            whole.unread.append(Unread(listed.path, str(error)))
         return []
     lines = text.split("\n")
-    if one.kind == SCRIPT:
-        found = list(texts.in_scripts(one.path, text, rules))
+    if listed.kind == SCRIPT:
+        found = list(texts.in_scripts(listed.path, text, rules))
     else:
-        found = list(texts.in_requirements(one.path, text, rules))
+        found = list(texts.in_requirements(listed.path, text, rules))
     _keep(found, lines, whole)
     return list(texts.required(text))
 

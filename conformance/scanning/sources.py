@@ -135,7 +135,7 @@ def read_text(file: Path, most_bytes: int = MOST_BYTES) -> str:
     except (LookupError, UnicodeDecodeError) as error:
         raise UnreadableError("it is not valid text of its encoding") from error
     if "\0" in text:
-        raise UnreadableError("it is no text: it has a null character")
+        raise UnreadableError("it is not text: it has a null character")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -157,9 +157,9 @@ def _set_item(
         case cst.Name(name):
             scope.holder(name).variables[name] = found
         case cst.Attribute(value=instance, attr=cst.Name(name)):
-            of = expressions.evaluate(run, scope, instance)
-            if isinstance(of, Instance):
-                of.attributes[name] = found
+            container = expressions.evaluate(run, scope, instance)
+            if isinstance(container, Instance):
+                container.attributes[name] = found
 
 
 def _define(run: Interpreter, scope: Scope, node: cst.FunctionDef) -> None:

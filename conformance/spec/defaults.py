@@ -46,9 +46,9 @@ class Defaults:
 
     def family(self, id: str, **declared: Any) -> Callable[[Probe], Probe]:
         """Declare a family: `family` with these defaults; further keywords are its tables."""
-        given = {name: value for name, value in declared.items() if name in _OF_FAMILIES}
+        arguments = {name: value for name, value in declared.items() if name in _OF_FAMILIES}
         tables = {name: value for name, value in declared.items() if name not in _OF_FAMILIES}
         defaults = dict(self._declared)
-        also = given.pop("also", defaults.pop("also", ()))
+        also = arguments.pop("also", defaults.pop("also", ()))
         defaults.pop("also", None)
-        return declare_rows(id, tables, given, also=also, defaults=defaults)
+        return declare_rows(id, tables, arguments, also=also, defaults=defaults)

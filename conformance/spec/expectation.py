@@ -195,8 +195,8 @@ def hangs(in_step: str, stuck: Callable[[Topology], Iterable[int]] = everyone) -
 
     The clause declares a `deadline_s`, and the fault is expected.
     """
-    who = text_of(stuck) or "some processes"
-    return Hangs(in_step, stuck, f"{who} hangs in the step “{in_step}” until the deadline")
+    processes = text_of(stuck) or "some processes"
+    return Hangs(in_step, stuck, f"{processes} hangs in the step “{in_step}” until the deadline")
 
 
 def every(*parts: Expectation) -> Expectation:
@@ -257,7 +257,7 @@ def returns(
     shape and dtype, of the part of the result on this process's devices. If the result is that of
     one of the named `mistakes` instead, the finding names it.
     """
-    said = text or text_of(model) or "the model's values"
+    words = text or text_of(model) or "the model's values"
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
@@ -267,7 +267,7 @@ def returns(
             return True, str(step)
         return False, _named(problem, mistakes or {}, place, step)
 
-    return OfEachStep(f"returns {said}", check_step, claims=COMPARED)
+    return OfEachStep(f"returns {words}", check_step, claims=COMPARED)
 
 
 def _named(problem: Problem, mistakes: Mapping[str, Model], place: Place, step: Step) -> Problem:

@@ -101,19 +101,19 @@ def family(
         "timing": timing,
         "only": only,
     }
-    given = {name: value for name, value in asked.items() if value is not _UNSET}
-    return declare_rows(id, tables, given, also=also)
+    arguments = {name: value for name, value in asked.items() if value is not _UNSET}
+    return declare_rows(id, tables, arguments, also=also)
 
 
 def declare_rows(
     id: str,
     tables: Mapping[str, Table],
-    given: Mapping[str, OfRows],
+    arguments: Mapping[str, OfRows],
     *,
     also: Iterable[Check] = (),
     defaults: Mapping[str, OfRows] | None = None,
 ) -> Callable[[Probe], Probe]:
-    """Declare a family: `given` are its keywords, `defaults` what holds where rows have no field.
+    """Declare a family from its keyword arguments; `defaults` hold where rows have no field.
 
     ValueError as for `family`.
     """
@@ -123,15 +123,15 @@ def declare_rows(
     for name, rows in tables.items():
         if not rows:
             raise ValueError(f"family {id!r}: the table {name!r} has no rows")
-    of_rows = {**(defaults or {}), **dict(_of_rows(id, tables, given)), **given}
+    of_rows = {**(defaults or {}), **dict(_of_rows(id, tables, arguments)), **arguments}
     if "claim" not in of_rows:
         raise ValueError(f"family {id!r} has no claim, and neither have its rows")
     families = {id: of_rows} | {f"{id}.{one.suffix}": one.beside(of_rows) for one in also}
 
     def declare(probe: Probe) -> Probe:
-        for template, its in families.items():
+        for template, declared in families.items():
             for keys in itertools.product(*tables.values()):
-                _add_clause(probe, template, its, tables, dict(zip(tables, keys, strict=True)))
+                _add_clause(probe, template, declared, tables, dict(zip(tables, keys, strict=True)))
         return probe
 
     return declare
@@ -170,12 +170,12 @@ class _Field:
 
 
 def _of_rows(
-    id: str, tables: Mapping[str, Table], given: Mapping[str, OfRows]
+    id: str, tables: Mapping[str, Table], arguments: Mapping[str, OfRows]
 ) -> Iterator[tuple[str, _Field]]:
     """Yield the keywords that are fields of the rows; ValueError if two tables' rows have one."""
     for name in _KEYWORDS:
         having = [table for table, rows in tables.items() if _has(next(iter(rows.values())), name)]
-        if name in given or not having:
+        if name in arguments or not having:
             continue
         if len(having) > 1:
             raise ValueError(
@@ -216,8 +216,8 @@ def _text(value: Any, rows: Mapping[str, Any]) -> Any:
 
 
 def _expect(expect: OfRows, rows: Mapping[str, Any]) -> dict[str, Any]:
-    given: Mapping[str, Any] = _value_for_rows(expect, rows)
-    return {name: _value_for_rows(one, rows) for name, one in given.items()}
+    by_implementation: Mapping[str, Any] = _value_for_rows(expect, rows)
+    return {name: _value_for_rows(one, rows) for name, one in by_implementation.items()}
 
 
 class _RowInTexts:

@@ -22,9 +22,9 @@ from conformance.spec.topology import Topology
 from conformance.worker import deadlines
 from conformance.worker.starving import Delays, starved
 from harness.clusters import postmortem
+from harness.clusters.connection import CLOSED, RAISED, WorkerConnection
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import Launcher, Port, Started, TargetDown
-from harness.clusters.member import CLOSED, RAISED, Member
 from harness.clusters.postmortem import ClusterFault, ending
 
 
@@ -98,7 +98,7 @@ class Cluster:
         self.cases = 0
         self._up = False
         self._numbers = itertools.count(1)
-        self._members = [Member(index) for index in range(topology.processes)]
+        self._workers = [WorkerConnection(index) for index in range(topology.processes)]
         self._process: Started | None = None
         self._port: Port | None = None
         deadline = time.monotonic() + start_timeout_s
@@ -122,7 +122,7 @@ class Cluster:
         """Versions and devices of the running workers, as process 0 reports them
         (`worker.facts`).
         """
-        return self._members[0].facts
+        return self._workers[0].facts
 
     def run(self, case: Case) -> CaseResult:
         """Run one case on all processes at once; return when all are done, or one has failed."""
@@ -138,20 +138,20 @@ class Cluster:
         began = time.monotonic()
         try:
             self._started.mark()
-            for member in self._members:
-                member.begin(order)
+            for worker in self._workers:
+                worker.begin(order)
             fault = self._await(name, began + case.deadline_s, case.deadline_s)
         except TargetDown as down:
             fault = self._fault_of_loss(down)
-        seen = [m.observation for m in self._members if m.observation is not None]
+        seen = [w.observation for w in self._workers if w.observation is not None]
         return CaseResult(
             tuple(seen),
             fault,
             time.monotonic() - began,
             max((float(o["seconds"]) for o in seen), default=0.0),
-            tuple(sorted({kind for m in self._members for kind in m.mapped})),
+            tuple(sorted({kind for w in self._workers for kind in w.mapped})),
             sum(float(o.get("cpu_seconds", 0.0)) for o in seen),
-            all(m.unharmed for m in self._members),
+            all(w.unharmed for w in self._workers),
         )
 
     def close(self) -> None:
@@ -159,9 +159,9 @@ class Cluster:
         if self._process is not None:
             with contextlib.suppress(TargetDown):  # then its workers are gone as well
                 self._process.kill(deadlines.KILL_S)
-        for member in self._members:
-            if member.channel is not None:
-                member.channel.close()
+        for worker in self._workers:
+            if worker.channel is not None:
+                worker.channel.close()
         if self._port is not None:
             self._port.close()
 
@@ -188,21 +188,21 @@ class Cluster:
 
     def _gather(self, places: Sequence[str], hub: Hub, deadline: float) -> None:
         """Wait until every process has connected and then reported that it is ready."""
-        for member, place in zip(self._members, places, strict=True):
-            while member.channel is None:
+        for worker, place in zip(self._workers, places, strict=True):
+            while worker.channel is None:
                 arrived = hub.wait_for(place, deadlines.POLL_S)
                 if arrived is not None:
-                    member.channel = arrived[0]
+                    worker.channel = arrived[0]
                 elif time.monotonic() > deadline:
-                    raise ClusterDown(self._fault_of_lateness(member.index))
+                    raise ClusterDown(self._fault_of_lateness(worker.index))
                 elif self._started.exits():
-                    raise ClusterDown(self._fault_of_start(member.index))
-        while not all(m.ready for m in self._members):
+                    raise ClusterDown(self._fault_of_start(worker.index))
+        while not all(w.ready for w in self._workers):
             self._receive(deadline)
-            if all(m.ready for m in self._members):
+            if all(w.ready for w in self._workers):
                 return
-            if self._started.exits() or any(m.trouble for m in self._members):
-                waiting = next(m.index for m in self._members if not m.ready)
+            if self._started.exits() or any(w.trouble for w in self._workers):
+                waiting = next(w.index for w in self._workers if not w.ready)
                 raise ClusterDown(self._fault_of_start(waiting))
             if time.monotonic() > deadline:
                 raise ClusterDown(self._fault_of_lateness(None))
@@ -212,16 +212,16 @@ class Cluster:
         before: list[Delays] = []
         while True:
             self._receive(time.monotonic() + deadlines.POLL_S, name)
-            if all(m.ready for m in self._members):
+            if all(w.ready for w in self._workers):
                 return None
-            if any(m.trouble for m in self._members):
+            if any(w.trouble for w in self._workers):
                 return self._fault_of_trouble(name)
             now = time.monotonic()
             if now - looked >= deadlines.POLL_S:
                 looked = now
                 before = before or self._started.delays()
-                for member, written in zip(self._members, self._started.written(), strict=True):
-                    member.look_for_flood(written)
+                for worker, written in zip(self._workers, self._started.written(), strict=True):
+                    worker.look_for_flood(written)
             if now > deadline and now > deadline + self._starved(before):
                 return self._fault_of_hang(deadline_s)
 
@@ -235,10 +235,10 @@ class Cluster:
 
     def _receive(self, until: float, name: str | None = None) -> None:
         """Receive what the members have sent, waiting until `until` at the latest."""
-        listening: dict[Connection, Member] = {
-            m.channel.connection: m
-            for m in self._members
-            if m.channel is not None and not m.ready and not m.trouble
+        listening: dict[Connection, WorkerConnection] = {
+            w.channel.connection: w
+            for w in self._workers
+            if w.channel is not None and not w.ready and not w.trouble
         }
         if not listening:
             return
@@ -247,10 +247,10 @@ class Cluster:
             listening[connection].take(name)
 
     def _examine(self, first: int | None = None) -> tuple[postmortem.ProcessState, ...]:
-        return postmortem.examine(self._started, self._members, up=self._up, first=first)
+        return postmortem.examine(self._started, self._workers, up=self._up, first=first)
 
     def _fault_of_loss(self, down: TargetDown) -> ClusterFault:
-        states = postmortem.unseen(self._process, self._members, up=self._up)
+        states = postmortem.unseen(self._process, self._workers, up=self._up)
         return ClusterFault(Verdict.CRASHED, " ".join(str(down).split()), states)
 
     def _fault_of_lateness(self, index: int | None) -> ClusterFault:
@@ -263,7 +263,7 @@ class Cluster:
         time.sleep(deadlines.CRASH_GRACE_S)
         self._receive(time.monotonic())  # what those who died have said before
         ended = self._started.exits()
-        troubles = {m.index: m.trouble for m in self._members if m.trouble}
+        troubles = {w.index: w.trouble for w in self._workers if w.trouble}
         first = ended[0].process if ended else next(iter(troubles), index)
         states = self._examine(first)
         how = troubles.get(first, CLOSED)
@@ -277,8 +277,8 @@ class Cluster:
         self._started.exits()  # TargetDown, where it is a host that was lost, and before its peers
         until = time.monotonic() + deadlines.CRASH_GRACE_S
         # Whoever is in trouble already was so before those that it takes along.
-        suspects = {m.index: str(m.trouble) for m in self._members if m.trouble}
-        while time.monotonic() < until and not all(m.ready or m.trouble for m in self._members):
+        suspects = {w.index: str(w.trouble) for w in self._workers if w.trouble}
+        while time.monotonic() < until and not all(w.ready or w.trouble for w in self._workers):
             self._receive(until, name)
         codes = self._codes(time.monotonic() + deadlines.DEATH_S)
         odd = [p for p, trouble in suspects.items() if not trouble.startswith((CLOSED, RAISED))]
@@ -298,7 +298,7 @@ class Cluster:
         """Return exit codes in the order of the exits, once every process that disconnected has
         one.
         """
-        gone = {m.index for m in self._members if m.trouble == CLOSED}
+        gone = {w.index for w in self._workers if w.trouble == CLOSED}
         while True:
             codes = {one.process: one.code for one in self._started.exits()}
             if gone <= codes.keys() or time.monotonic() > until:
@@ -307,7 +307,7 @@ class Cluster:
 
     def _fault_of_hang(self, deadline_s: float) -> ClusterFault:
         states = self._examine()
-        stuck = [m.index for m in self._members if m.observation is None]
+        stuck = [w.index for w in self._workers if w.observation is None]
         odd = states[0]
         at = f"is in {postmortem.frame(odd.stack)}" if odd.stack.strip() else "gave no Python stack"
         detail = (

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.worker.output import Evidence
+from harness.clusters.connection import WorkerConnection
 from harness.clusters.launchers import Started
-from harness.clusters.member import Member
 
 PROBING = "in the probe"
 MISSING = "did not come up"
@@ -65,7 +65,7 @@ class ClusterFault:
 
 
 def examine(
-    started: Started, members: Sequence[Member], *, up: bool, first: int | None = None
+    started: Started, workers: Sequence[WorkerConnection], *, up: bool, first: int | None = None
 ) -> tuple[ProcessState, ...]:
     """Return the state of every process, the one that failed first at the front.
 
@@ -73,10 +73,10 @@ def examine(
     are asked for their Python stacks.
     """
     ended = {one.process: one.code for one in started.exits()}
-    evidence = started.evidence([m.index for m in members if m.index not in ended])
+    evidence = started.evidence([w.index for w in workers if w.index not in ended])
     states = [
-        _state(m, seen, started.host(m.index), ended.get(m.index), up)
-        for m, seen in zip(members, evidence, strict=True)
+        _state(w, seen, started.host(w.index), ended.get(w.index), up)
+        for w, seen in zip(workers, evidence, strict=True)
     ]
     if first is not None:
         return tuple(sorted(states, key=lambda s: s.process != first))
@@ -92,15 +92,15 @@ def examine(
 
 
 def unseen(
-    started: Started | None, members: Sequence[Member], *, up: bool
+    started: Started | None, workers: Sequence[WorkerConnection], *, up: bool
 ) -> tuple[ProcessState, ...]:
     """Return what is known of processes if some were lost (those first), or none was started."""
     if started is None:
-        return tuple(ProcessState(m.index, MISSING) for m in members)
+        return tuple(ProcessState(w.index, MISSING) for w in workers)
     lost = started.lost()
     states = [
-        _state(m, seen, started.host(m.index), None, up, lost.get(m.index))
-        for m, seen in zip(members, started.evidence([]), strict=True)
+        _state(w, seen, started.host(w.index), None, up, lost.get(w.index))
+        for w, seen in zip(workers, started.evidence([]), strict=True)
     ]
     return tuple(sorted(states, key=lambda s: s.process not in lost))
 
@@ -151,34 +151,34 @@ def whereabouts(states: Sequence[ProcessState]) -> str:
 
 
 def _state(
-    member: Member,
+    worker: WorkerConnection,
     seen: Evidence,
     host: str,
     code: int | None,
     up: bool,
     lost: str | None = None,
 ) -> ProcessState:
-    text: str = lost or _doing(member, up)
+    text: str = lost or _doing(worker, up)
     name: str | None = None
     if code is not None:
         text, name = ending(code, seen.stacks)
     return ProcessState(
-        member.index,
+        worker.index,
         f"{text} (on {host})" if host else text,
         name,
         None if name else code,
         seen.stacks,
         seen.log,
-        tuple(member.finished),
-        member.in_step,
+        tuple(worker.finished),
+        worker.in_step,
     )
 
 
-def _doing(member: Member, up: bool) -> str:
-    if member.trouble:
-        return member.trouble
+def _doing(worker: WorkerConnection, up: bool) -> str:
+    if worker.trouble:
+        return worker.trouble
     if not up:
-        return "came up" if member.ready else MISSING
-    if member.ready:
+        return "came up" if worker.ready else MISSING
+    if worker.ready:
         return "finished the case"
-    return "finished its probe, waits for its peers" if member.observation else PROBING
+    return "finished its probe, waits for its peers" if worker.observation else PROBING

@@ -132,7 +132,7 @@ def _run(chosen: argparse.Namespace) -> int:
     program = Program(
         target.python, chosen.script, (*chosen.arguments, *chosen.passed), chosen.module
     )
-    what = Launch(
+    plan = Launch(
         program,
         target,
         topology,
@@ -147,7 +147,7 @@ def _run(chosen: argparse.Namespace) -> int:
     printer = Printer(topology.processes, out, sys.stderr, chosen.log_dir)
     report_progress(f"{chosen.script} on {topology}, {target.spec}")
     try:
-        job = launch(what, printer, progress=report_progress)
+        job = launch(plan, printer, progress=report_progress)
     finally:
         printer.close()
     _report(job, chosen.format, printer.tail)

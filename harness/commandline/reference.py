@@ -73,12 +73,12 @@ def _lines() -> Iterator[str]:
     yield from _pytest()
 
 
-def _command(one: Command) -> Iterator[str]:
-    parser = one.parser()
+def _command(command: Command) -> Iterator[str]:
+    parser = command.parser()
     yield ""
-    yield f"## {one.name}"
+    yield f"## {command.name}"
     yield ""
-    yield f"{one.help[0].upper()}{one.help[1:]}."
+    yield f"{command.help[0].upper()}{command.help[1:]}."
     yield ""
     yield "```text"
     yield _usage(parser)

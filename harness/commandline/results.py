@@ -121,12 +121,12 @@ def _compare(chosen: argparse.Namespace) -> int:
 
 def _sides(old: str | None, new: str | None) -> tuple[str | None, str | None, str | None]:
     """Return the implementation of both sides (None: all), and the JAX of each (None: all)."""
-    given = [
+    named = [
         options.parse_side(text, option)
         for text, option in ((old, "--from"), (new, "--to"))
         if text
     ]
-    names = list(dict.fromkeys(name for name, _ in given))
+    names = list(dict.fromkeys(name for name, _ in named))
     if len(names) > 1:
         raise UsageError(
             f"--from {old} --to {new}: both take one implementation; `{PROGRAM} report upgrade` "

@@ -172,14 +172,14 @@ def _issues(
 def _published(old: Side, new: Side) -> Mapping[str, Change]:
     """Return the changes between two sides in the published matrix, by known issue."""
     from conformance.scanning.findings import Change
-    from conformance.scanning.rules import gravest
+    from conformance.scanning.rules import most_severe
     from reports.analysis.effects.published import load_changes
 
     found: dict[str, list[Change]] = {}
     for one in load_changes(str(old), str(new)):
         change = Change(one.severity, (one.severity,), one.processes, one.refused)
         found.setdefault(one.cause, []).append(change)
-    return {slug: gravest(some) for slug, some in found.items()}
+    return {slug: most_severe(some) for slug, some in found.items()}
 
 
 def removed(old: Side, new: Side) -> Iterator[Removed]:

@@ -68,8 +68,8 @@ def _at(ref: str, file: str) -> str | None:
 def _git(*words: str, ref: str) -> str:
     ran = _run(*words)
     if ran.returncode != 0:
-        said = " ".join(ran.stderr.split()) or f"git ended with status {ran.returncode}"
-        raise ValueError(f"--changed-since {ref}: {said}")
+        problem = " ".join(ran.stderr.split()) or f"git ended with status {ran.returncode}"
+        raise ValueError(f"--changed-since {ref}: {problem}")
     return ran.stdout
 
 

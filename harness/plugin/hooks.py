@@ -22,17 +22,17 @@ from conformance.catalogue.claims import load_claims
 from conformance.commandline.ending import reason
 from conformance.judging import deviations
 from conformance.model.verdicts import RECORDED, Verdict
-from harness.plugin import carrying, changed, hosting, options, replacing, sharding
-from harness.plugin.carrying import Carrying
+from harness.plugin import changed, hosting, options, replacing, resumed_cells, sharding
 from harness.plugin.lost import Lost
 from harness.plugin.options import Options
+from harness.plugin.progress import ProgressReporter
 from harness.plugin.rerun import AGAIN, Rerun, held_back
+from harness.plugin.resumed_cells import ResumedCells
 from harness.plugin.session import OUTCOME, Cell, Session, Timed, cell_of
-from harness.plugin.telling import ProgressReporter
 from harness.plugin.waiting import Waiting
 from harness.running import cells, lane, tiers
 from harness.running.admission import cores
-from harness.running.aside import Outcome
+from harness.running.background import Outcome
 from harness.running.cells import CellId
 from harness.running.pool import Spent
 from harness.running.scratch import sweep
@@ -49,9 +49,9 @@ ENDED_OF_ITSELF = (
 MOST_RED = 60  # red cells named at the end of a run, each with its reason
 
 _SESSION = pytest.StashKey[Session]()
-_CARRYING = pytest.StashKey[Carrying]()
+_RESUMED = pytest.StashKey[ResumedCells]()
 _RERUN = pytest.StashKey[Rerun]()
-_TELLER = pytest.StashKey[ProgressReporter]()
+_REPORTER = pytest.StashKey[ProgressReporter]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -88,27 +88,27 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "the time lane compares figures of one machine, in turns: leave out --shard"
         )
-    tell = config.stash[_TELLER] = ProgressReporter(config)
+    reporter = config.stash[_REPORTER] = ProgressReporter(config)
     try:
-        chosen = Options.load(handed) if handed else options.read(config, tell)
+        chosen = Options.load(handed) if handed else options.read(config, reporter)
         known = deviations.load_all()
-        session = Session(chosen, loading.load(), load_claims(), known, progress=tell)
+        session = Session(chosen, loading.load(), load_claims(), known, progress=reporter)
         session.catalogue.beginning(chosen.clauses)  # refused here, before any test is collected
         if not handed:
             _check(session)
             _choose_changed(config, session)
-            carrying.check(config)
+            resumed_cells.check(config)
             sharding.choose(config, session)
             _listen(config, session)
-            carrying.record(config, session)
-        resumed = None if handed else carrying.begin(config, session)
+            resumed_cells.record(config, session)
+        resumed = None if handed else resumed_cells.begin(config, session)
     except OSError as error:
         raise pytest.UsageError(reason(error)) from error
     except (TargetError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[_SESSION] = session
     if resumed is not None:
-        config.stash[_CARRYING] = resumed
+        config.stash[_RESUMED] = resumed
     divided = None
     if chosen.hosts is not None and not handed and (among := hosting.processes_of(config)):
         divided = Shares(chosen.hosts, among)
@@ -164,7 +164,7 @@ def _listen(config: pytest.Config, session: Session) -> None:
     """Route agents that are started by hand, if test processes have hosts of their own."""
     hosts, among = session.options.hosts, hosting.processes_of(config)
     if hosts is not None and hosts.launcher is None and among:
-        session.usher = HostAllocator(hosts, among, session.progress)
+        session.allocator = HostAllocator(hosts, among, session.progress)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -177,7 +177,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _contenders(session: Session) -> list[tuple[CellId, str]]:
-    """Return every contender of every cell of the time lane, heat by heat."""
+    """Return every contender of every cell of the time lane, group by group."""
     found = sorted(session.cells(lane.SECTION), key=lambda c: (c.clause, c.topology))
     timings = {id: one.timing for id, one in session.catalogue.clauses.items()}
     return [
@@ -204,7 +204,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=unasked)
     items[:] = [item for item in items if item not in unasked]
     sharding.leave_out(config, items, config.stash[_SESSION])
-    carrying.leave_out(config, items, config.stash.get(_CARRYING, None))
+    resumed_cells.leave_out(config, items, config.stash.get(_RESUMED, None))
     timed: list[pytest.Item] = []
     groups: dict[str, list[pytest.Item]] = {cells.WAITING: []}
     waits = config.stash[_SESSION].waits
@@ -281,7 +281,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     ours.take_what_died()
     ours.spent += ours.close()
     sweep()  # test processes that were killed have removed nothing
-    carried = session.config.stash.get(_CARRYING, None)
+    carried = session.config.stash.get(_RESUMED, None)
     if carried is not None and carried.carried and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
         session.exitstatus = pytest.ExitCode.OK  # nothing was left to run
     output = getattr(session.config, "workeroutput", None)
@@ -293,13 +293,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     ours = config.stash.get(_SESSION, None)
     if ours is not None:
         _end(config, ours)
-    if (tell := config.stash.get(_TELLER, None)) is not None:
-        tell.close()
+    if (reporter := config.stash.get(_REPORTER, None)) is not None:
+        reporter.close()
 
 
 def _end(config: pytest.Config, ours: Session) -> None:
     ours.close()
-    if (carried := config.stash.get(_CARRYING, None)) is not None:
+    if (carried := config.stash.get(_RESUMED, None)) is not None:
         carried.close()
     if ours.recorder is not None:
         ours.recorder.close()
@@ -310,7 +310,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if session is None or not (session.verdicts or session.timings):
         return
     terminalreporter.write_sep("-", "conformance")
-    carried = config.stash.get(_CARRYING, None)
+    carried = config.stash.get(_RESUMED, None)
     for line in (
         *_counts(session),
         *(carried.summary_lines() if carried is not None else ()),
@@ -326,7 +326,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if len(session.red) > MOST_RED:
         terminalreporter.write_line(f"and {len(session.red) - MOST_RED} more red cells", red=True)
     if session.recorder is not None:
-        terminalreporter.write_line(carrying.results(config, session.recorder))
+        terminalreporter.write_line(resumed_cells.results(config, session.recorder))
 
 
 def _counts(session: Session) -> Iterator[str]:
@@ -364,11 +364,11 @@ class _SessionHooks:
         session: Session,
         lost: Lost | None = None,
         rerun: Rerun | None = None,
-        carrying: Carrying | None = None,
+        resumed: ResumedCells | None = None,
         shares: Shares | None = None,
     ) -> None:
         self._session = session
-        self._carrying = carrying
+        self._resumed = resumed
         self._shares = shares
         self._lost = lost or Lost(session)
         self._rerun = rerun
@@ -399,14 +399,14 @@ class _SessionHooks:
             hosts = self._shares.take(node.gateway.id)
             chosen = dataclasses.replace(chosen, hosts=hosts)
         node.workerinput["conformance"] = chosen.dump()
-        if self._carrying is not None:
-            node.workerinput[carrying.FOLDER] = str(self._carrying.folder)
+        if self._resumed is not None:
+            node.workerinput[resumed_cells.FOLDER] = str(self._resumed.folder)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         self._lost.collected(ids)
-        if self._carrying is not None:
-            self._carrying.carry_of(node.gateway.id)
+        if self._resumed is not None:
+            self._resumed.carry_of(node.gateway.id)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:

@@ -14,7 +14,7 @@ from conformance.model.records import Cell
 from harness.plugin import message
 from harness.plugin.session import Session
 from harness.running import cells
-from harness.running.aside import Outcome
+from harness.running.background import Outcome
 from harness.running.runner import not_run
 
 DIED = "the pytest process that ran this cell died"

@@ -135,13 +135,13 @@ def _observed(observations: Sequence[Observation]) -> list[str]:
 def _raised(observations: Sequence[Observation]) -> list[str]:
     """Return each exception's whole text and innermost frames, once, to show errors in a probe."""
     lines: list[str] = []
-    told = set()
+    reported = set()
     for one in observations:
         for step in one.steps:
             raised = step.raised
-            if raised is None or (raised.type, raised.message) in told:
+            if raised is None or (raised.type, raised.message) in reported:
                 continue
-            told.add((raised.type, raised.message))
+            reported.add((raised.type, raised.message))
             lines.append(f"  {'raised':<10} {step.name}: {raised.type}: {raised.message}")
             lines += [f"      at {frame}" for frame in raised.frames[-MOST_FRAMES:]]
     return lines

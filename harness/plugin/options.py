@@ -78,8 +78,8 @@ class Options:
             data[key] = tuple(data[key])
         if data["hosts"] is not None:
             key_file, names = data["hosts"]["key_file"], data["hosts"]["names"]
-            given = {"key_file": Path(key_file) if key_file else None, "names": tuple(names)}
-            data["hosts"] = Hosts(**data["hosts"] | given)
+            decoded = {"key_file": Path(key_file) if key_file else None, "names": tuple(names)}
+            data["hosts"] = Hosts(**data["hosts"] | decoded)
         if data["shard"] is not None:
             data["shard"] = Shard(*(end and tuple(end) for end in data["shard"].values()))
         return cls(targets=targets, **data)
@@ -212,7 +212,7 @@ def add(parser: pytest.Parser) -> None:
         type=limits.whole(FEWEST_BLOCKS, MOST_BLOCKS, "as a single block shows no spread"),
         default=BLOCKS,
         metavar="N",
-        help=f"blocks in which the entrants of the time lane take turns (default: {BLOCKS})",
+        help=f"blocks in which the cells of the time lane take turns (default: {BLOCKS})",
     )
     hosting.add(parser.getgroup("conformance hosts", "clusters of several machines"))
 

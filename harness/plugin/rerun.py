@@ -20,7 +20,7 @@ from harness.plugin.lost import Lost
 from harness.plugin.session import GREEN, RED, Session
 from harness.running import cells
 from harness.running.admission import NoRoom
-from harness.running.aside import Outcome
+from harness.running.background import Outcome
 from harness.running.cells import CellId
 from harness.running.runner import Runner, not_run
 

@@ -29,7 +29,7 @@ from harness.plugin.options import Options
 from harness.results.recorder import Recorder
 from harness.running import cells, lane, tiers
 from harness.running.admission import NoRoom, waiting_threads
-from harness.running.aside import Aside, Outcome
+from harness.running.background import Background, Outcome
 from harness.running.cells import CellId
 from harness.running.fleet import Fleet, HostFleet, LocalFleet
 from harness.running.lane import Lane, Participant
@@ -66,12 +66,12 @@ class Session:
     lane_made: Lane | None = None
     died: dict[str, Outcome] = dataclasses.field(default_factory=dict)
     fleet: HostFleet | None = None  # of a run on hosts, all of whose pools share it
-    aside: Aside | None = None  # runs cells that mostly wait
+    background: Background | None = None  # runs cells that mostly wait
     local_fleet: LocalFleet | None = None  # of a run on this machine, all of whose pools share it
-    usher: HostAllocator | None = (
+    allocator: HostAllocator | None = (
         None  # where agents dial, if test processes have hosts of their own
     )
-    heats: dict[CellId, dict[CellId, Participant]] = dataclasses.field(default_factory=dict)
+    measured: dict[CellId, dict[CellId, Participant]] = dataclasses.field(default_factory=dict)
 
     def excuses(self, record: Record) -> bool:
         """Return whether a cell's item is skipped.
@@ -152,21 +152,21 @@ class Session:
         """Return how long a cell's run took when it was measured."""
         return tiers.duration(tiers.run_of(cell, self.catalogue)).seconds
 
-    def start_aside(self, cell: CellId) -> bool:
+    def start_in_background(self, cell: CellId) -> bool:
         """Start a cell in a thread of its own if it mostly waits; return whether it does."""
         if not self.waits(cell):
             return False
-        if self.aside is None:
-            self.aside = Aside(self._waiting_runner, waiting_threads())
-        self.aside.start(cell, tiers.run_of(cell, self.catalogue))
+        if self.background is None:
+            self.background = Background(self._waiting_runner, waiting_threads())
+        self.background.start(cell, tiers.run_of(cell, self.catalogue))
         return True
 
     def _waiting_runner(self) -> Runner:
         return self._runner(self._shared_fleet(), isolated=self.options.isolated, waiting=True)
 
     def run(self, cell: CellId) -> Outcome:
-        """Run a cell, or wait for it if it was started aside."""
-        outcome = self.aside.result(cell) if self.aside is not None else None
+        """Run a cell, or wait for it if it runs in the background."""
+        outcome = self.background.result(cell) if self.background is not None else None
         if outcome is not None:
             return outcome
         record = self.runner.run(cell)
@@ -183,20 +183,20 @@ class Session:
         clause = self.catalogue.clauses[cell.clause]
         return message.failure(cell, clause, self.claims, record, entries)
 
-    def heat(self, cell: CellId) -> dict[CellId, Participant]:
-        """Return the heat of a cell of the time lane, which the first of its cells runs."""
-        if cell not in self.heats:
-            self.release()  # nothing else may run beside a heat
+    def measured_with(self, cell: CellId) -> dict[CellId, Participant]:
+        """Return the participants of a cell's group in the time lane, which its first cell runs."""
+        if cell not in self.measured:
+            self.release()  # nothing else may run beside the time lane
             together = [
                 one
                 for one in self.cells(lane.SECTION)
                 if (one.clause, one.topology) == (cell.clause, cell.topology)
             ]
-            for group in lane.heats(together, Topology.parse(cell.topology).processes):
-                heat = self.lane.heat(group)
+            for group in lane.groups_of(together, Topology.parse(cell.topology).processes):
+                participants = self.lane.run_group(group)
                 for one in group:
-                    self.heats.setdefault(one, heat)
-        return self.heats[cell]
+                    self.measured.setdefault(one, participants)
+        return self.measured[cell]
 
     def cells(self, section: str) -> list[CellId]:
         """Return the cells of a section that the options select."""
@@ -264,10 +264,10 @@ class Session:
     def close(self) -> list[Spent]:
         """End every cluster; return where the time was spent."""
         made = [self.runner_made] if self.runner_made else []
-        if self.aside is not None:
-            made += self.aside.runners
-            self.aside.close()
-            self.aside = None
+        if self.background is not None:
+            made += self.background.runners
+            self.background.close()
+            self.background = None
         made += self.lane_made.runners if self.lane_made else []
         for runner in made:
             runner.pool.close()
@@ -277,9 +277,9 @@ class Session:
         if self.fleet is not None:
             self.fleet.close()
             self.fleet = None
-        if self.usher is not None:
-            self.usher.close()
-            self.usher = None
+        if self.allocator is not None:
+            self.allocator.close()
+            self.allocator = None
         return [runner.pool.spent for runner in made]
 
 
@@ -324,7 +324,7 @@ class Cell:
 
 
 class Timed:
-    """The argument of a test of the time lane: `measure` runs its heat and returns its rounds."""
+    """The argument of a test of the time lane: `measure` runs its group and returns its rounds."""
 
     def __init__(self, id: CellId, contender: str, session: Session, item: pytest.Item) -> None:
         self.id = id
@@ -338,38 +338,40 @@ class Timed:
         timing = clause.timing
         assert timing is not None
         try:
-            heat = self._session.heat(self.id)
+            participants = self._session.measured_with(self.id)
         except NoRoom as error:
             pytest.fail(str(error), pytrace=False)
-        mine = heat[self.id]
-        assert mine.record is not None
-        verdict, reason = mine.record.verdict, mine.record.reason
-        if self._session.excuses(mine.record):
+        measured = participants[self.id]
+        assert measured.record is not None
+        verdict, reason = measured.record.verdict, measured.record.reason
+        if self._session.excuses(measured.record):
             pytest.skip(f"{verdict}: {reason}")
         if verdict == Verdict.NOT_RUN:
             pytest.fail(not_run(reason), pytrace=False)
         compared = (
-            lane.against(self.contender, mine, heat.values(), timing) if mine.measured else []
+            lane.against(self.contender, measured, participants.values(), timing)
+            if measured.measured
+            else []
         )
         self._item.stash[OUTCOME] = Outcome(
-            lane.record(mine, self.contender, timing, compared),
+            lane.record(measured, self.contender, timing, compared),
             self._session.lane.facts(self.id.target),
         )
         if verdict == Verdict.KNOWN_DEVIATION:
             raise known(reason)
-        if not mine.measured:
+        if not measured.measured:
             reproduce = message.reproduce(
                 self._item.nodeid, self.id, clause, self._session.options.platform
             )
-            record = replace(mine.record, reproduce=reproduce)
+            record = replace(measured.record, reproduce=reproduce)
             text = message.failure(self.id, clause, self._session.claims, record)
             pytest.fail(text, pytrace=False)
-        rounds = iter([one for block in mine.blocks[self.contender] for one in block])
+        rounds = iter([one for block in measured.blocks[self.contender] for one in block])
         benchmark.group = f"{self.id.clause} {self.contender} {self.id.topology}"
         benchmark.extra_info["ratios"] = [str(one) for one in compared]
         benchmark.pedantic(
             lambda: lane.CLOCK.advance(next(rounds)),
-            rounds=sum(map(len, mine.blocks[self.contender])),
+            rounds=sum(map(len, measured.blocks[self.contender])),
             iterations=1,
         )
 

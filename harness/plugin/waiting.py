@@ -11,7 +11,7 @@ from harness.plugin.session import Session, cell_of
 
 
 class Waiting:
-    """Starts waiting cells aside, and runs their items when the loop has ended."""
+    """Starts cells that mostly wait in the background; runs their items after the loop."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -20,16 +20,16 @@ class Waiting:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Return true if the item needs no run now, because its cell was started aside."""
+        """Return true if the item needs no run now, because its cell runs in the background."""
         cell = cell_of(item)
-        if self._reporting or cell is None or not self._session.start_aside(cell):
+        if self._reporting or cell is None or not self._session.start_in_background(cell):
             return None
         self._items.append(item)
         return True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        """Report the cells that were started aside, each when its run has ended."""
+        """Report the cells that run in the background, each when its run has ended."""
         result = yield
         self._reporting = True
         for item, following in zip(self._items, [*self._items[1:], None], strict=False):

@@ -43,12 +43,12 @@ def write(files: Iterable[Path], output: Path = FILE) -> int:
     for run, figures in found.items():
         seconds, busy = (statistics.median(one) for one in zip(*figures, strict=True))
         kept[run] = [round(seconds, 1), round(busy, 1)]
-    told: dict[str, dict[str, Sequence[float]]] = {}
+    groups: dict[str, dict[str, Sequence[float]]] = {}
     for (topology, clause), figure in sorted(kept.items()):
         if figure[0] >= LEAST_S:
-            told.setdefault(topology, {})[clause] = figure
-    write_text(output, _text(told))
-    return sum(map(len, told.values()))
+            groups.setdefault(topology, {})[clause] = figure
+    write_text(output, _text(groups))
+    return sum(map(len, groups.values()))
 
 
 def _take(cell: Cell, catalogue: loading.Catalogue, found: Figures) -> None:
@@ -58,10 +58,10 @@ def _take(cell: Cell, catalogue: loading.Catalogue, found: Figures) -> None:
         found.setdefault((cell.topology, first), []).append((float(seconds), float(busy)))
 
 
-def _text(told: dict[str, Any]) -> str:
+def _text(groups: dict[str, Any]) -> str:
     """Return JSON with one line per run, so that a diff shows what changed."""
     parts = []
-    for topology, clauses in told.items():
+    for topology, clauses in groups.items():
         rows = ",\n".join(f"  {json.dumps(id)}: {json.dumps(s)}" for id, s in clauses.items())
         parts.append(f'"{topology}": {{\n{rows}\n}}')
     return "{" + ",\n".join(parts) + "}\n"

@@ -18,7 +18,7 @@ from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.outline import place_of
 from conformance.spec.clause import Clause
 from conformance.spec.releases import changes
-from harness.results.placing import ResultsFile
+from harness.results.results_file import ResultsFile
 from harness.running.tiers import Tier
 
 

@@ -31,7 +31,7 @@ class RedError(ResultsError):
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
+class JudgedAgain:
     """Keeps every cell whose program is unchanged, whatever its verdict."""
 
     programs: Mapping[str, str]
@@ -89,14 +89,14 @@ def rejudge(
     )
     try:
         judge = Rejudging(clauses.clauses, deviations.load_all())
-        anew = Anew(recorder.programs, judge)
-        found = gather(files, anew, progress)
+        chooser = JudgedAgain(recorder.programs, judge)
+        found = gather(files, chooser, progress)
         if no_red:
-            anew.refuse_red(one for _, one in found.beside if isinstance(one, model.Timing))
+            chooser.refuse_red(one for _, one in found.beside if isinstance(one, model.Timing))
         for target, clause, line in found.lines(found.kept):
             recorder.carried_line(target, clause, line)
-        for of, record in found.beside:
-            recorder.carried(of, record)
+        for key, record in found.beside:
+            recorder.carried(key, record)
         recorder.put()
     finally:
         recorder.close()

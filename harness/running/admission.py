@@ -82,17 +82,17 @@ class Admission:
         if count > self._capacity:
             raise NoRoom(refusal(count, self._capacity))
         deadline = time.monotonic() + timeout_s
-        told = time.monotonic() + PATIENCE_S
+        report_at = time.monotonic() + PATIENCE_S
         while True:
             # One taker at a time, or two that each want several would starve each other.
-            held = None
+            locks = None
             with (
                 contextlib.suppress(Timeout),
                 FileLock(self._folder / f"{self._kind}.taking", timeout=POLL_S),
             ):
-                held = self._take(count)
-            if held is not None:
-                return Permits(held)
+                locks = self._take(count)
+            if locks is not None:
+                return Permits(locks)
             if ending():
                 raise NoRoom("the run ends")
             now = time.monotonic()
@@ -101,13 +101,13 @@ class Admission:
                     f"other test processes of this machine held the {self._kind} permits for "
                     f"{timeout_s:g} s: end them, or run fewer with -n"
                 )
-            if now > told:
+            if now > report_at:
                 self._progress(f"waiting for other clusters on this machine ({self._kind})")
-                told = deadline
+                report_at = deadline
             time.sleep(POLL_S)
 
     def _take(self, count: int) -> dict[int, FileLock] | None:
-        held: dict[int, FileLock] = {}
+        locks: dict[int, FileLock] = {}
         for number in range(self._capacity):
             # Whoever closes the pool, in whichever thread, gives the permits back.
             lock = FileLock(self._folder / f"{self._kind}-{number}", timeout=0, thread_local=False)
@@ -115,10 +115,10 @@ class Admission:
                 lock.acquire()
             except Timeout:
                 continue
-            held[number] = lock
-            if len(held) == count:
-                return held
-        for lock in held.values():
+            locks[number] = lock
+            if len(locks) == count:
+                return locks
+        for lock in locks.values():
             lock.release()
         return None
 

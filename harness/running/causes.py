@@ -130,21 +130,21 @@ def _changed(clause: model.Clause | None, implementation: str) -> str:
     return "" if as_legacy else clause.cause
 
 
-def ranges(some: set[str], of: Sequence[str]) -> str:
-    """Format `some` of the versions `of`, as in "0.7.2 to 0.9.0, 0.10.2 (of 7 that were run)".
+def ranges(some: set[str], versions: Sequence[str]) -> str:
+    """Format `some` of `versions`, as in "0.7.2 to 0.9.0, 0.10.2 (of 7 that were run)".
 
     Every measured version inside a range is part of it.
     """
     runs: list[list[str]] = []
-    for before, version in zip(["", *of], of, strict=False):
+    for before, version in zip(["", *versions], versions, strict=False):
         if version not in some:
             continue
         if runs and runs[-1][-1] == before:
             runs[-1].append(version)
         else:
             runs.append([version])
-    said = (run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
-    return f"{', '.join(said)} (of {len(of)} that were run)"
+    spans = (run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+    return f"{', '.join(spans)} (of {len(versions)} that were run)"
 
 
 def run(
@@ -247,14 +247,14 @@ def wrong(shows: Shows, ended: Sequence[Ended]) -> str:
     for number, one in enumerate(ended):
         if shows.process not in (None, number):
             continue
-        who = f"process {number}: " if len(ended) > 1 else ""
+        process = f"process {number}: " if len(ended) > 1 else ""
         end = shows.ends or ("exit 1" if shows.raises else "exit 0")
         if one.end != end:
-            return f"{who}ended with {one.end} in place of {end}: {last(one.err)}"
+            return f"{process}ended with {one.end} in place of {end}: {last(one.err)}"
         if shows.raises and not _alike(shows.raises, last(one.err)):
-            return f"{who}raised {last(one.err)!r} in place of {shows.raises!r}"
+            return f"{process}raised {last(one.err)!r} in place of {shows.raises!r}"
         if shows.prints and not _alike(shows.prints, one.out):
-            return f"{who}printed {one.out.strip()!r} in place of {shows.prints.strip()!r}"
+            return f"{process}printed {one.out.strip()!r} in place of {shows.prints.strip()!r}"
     return ""
 
 
@@ -272,15 +272,15 @@ def _alike(expected: str, got: str) -> bool:
     return doctest.OutputChecker().check_output(expected.strip(), got.strip(), flags)
 
 
-def line(one: Shown, shows: Shows | None) -> str:
+def line(shown: Shown, shows: Shows | None) -> str:
     """Format what a run showed, in one line."""
-    where = f"{one.cause} under {one.implementation} on {one.topology}, jax {one.jax}"
-    if one.wrong:
-        return f"WRONG {where}: {one.wrong}"
+    where = f"{shown.cause} under {shown.implementation} on {shown.topology}, jax {shown.jax}"
+    if shown.wrong:
+        return f"WRONG {where}: {shown.wrong}"
     outcome = "; ".join(
         dict.fromkeys(
             f"{process.end}, {' | '.join((process.out.strip() or last(process.err)).splitlines())}"
-            for process in one.ended
+            for process in shown.ended
         )
     )
     return f"{'shown' if shows else 'says nothing here'} {where}: {outcome[:300]}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from conformance.spec.topology import Topology
 from conformance.worker import machine
 from conformance.worker.machine import CUDA_VISIBLE, TPU_VISIBLE
-from harness.clusters.launchers.gathering import spread
+from harness.clusters.launchers.hellos import spread
 from harness.targets.platforms import CUDA, PLATFORMS, TPU, Platform
 
 # How the chips of a host lie, by their number, and how those of one of its processes do: the
@@ -73,7 +73,7 @@ def on_hosts(
     where = spread(topology.processes, len(hosts))
     if platform.name == TPU:
         return _on_tpu_hosts(topology, where, hosts)
-    count, told = topology.devices_per_process, list[dict[str, str]]()
+    count, settings = topology.devices_per_process, list[dict[str, str]]()
     taken = [0] * len(hosts)
     for host in where:
         first = taken[host]
@@ -81,8 +81,8 @@ def on_hosts(
         if taken[host] > len(hosts[host]):
             needed = where.count(host) * count
             raise NoDevices(f"needs {needed} devices of host {host}, which has {len(hosts[host])}")
-        told.append({CUDA_VISIBLE: ",".join(hosts[host][first : taken[host]])})
-    return told
+        settings.append({CUDA_VISIBLE: ",".join(hosts[host][first : taken[host]])})
+    return settings
 
 
 def _on_tpu_hosts(
@@ -119,8 +119,8 @@ def variables(
     if platform.name == CUDA:
         return [{CUDA_VISIBLE: one} for one in own]
     if platform.name == TPU:
-        told = _slice(topology, (free_ports or _free_ports)(topology.processes))
-        return [{TPU_VISIBLE: one, **process} for one, process in zip(own, told, strict=True)]
+        settings = _slice(topology, (free_ports or _free_ports)(topology.processes))
+        return [{TPU_VISIBLE: one, **process} for one, process in zip(own, settings, strict=True)]
     return [{} for _ in own]
 
 
@@ -152,11 +152,11 @@ def _bounds(shape: tuple[int, int]) -> str:
 
 def _free_ports(count: int) -> list[int]:
     """Return ports that are free now; libtpu binds them itself, so they cannot be reserved."""
-    held = [socket.socket() for _ in range(count)]
+    sockets = [socket.socket() for _ in range(count)]
     try:
-        for one in held:
+        for one in sockets:
             one.bind(("localhost", 0))
-        return [one.getsockname()[1] for one in held]
+        return [one.getsockname()[1] for one in sockets]
     finally:
-        for one in held:
+        for one in sockets:
             one.close()

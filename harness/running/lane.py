@@ -1,8 +1,8 @@
-"""The time lane: heats, in which entrants are measured in alternating blocks.
+"""The time lane: groups of cells, whose participants are measured in alternating blocks.
 
-An entrant is a cell of a timing clause: an implementation in a target. All targets of a heat have
-their cluster at the same time and take turns, block by block, so that legacy of one version is
-measured next to new pmap of another at the same moment. Nothing else runs meanwhile.
+A participant is a cell of a timing clause: an implementation in a target. The targets of a group
+have their clusters at the same time and take turns, block by block, so that legacy of one version
+is measured next to new pmap of another at the same moment. Nothing else runs meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.running.cells import CellId
 from harness.running.runner import Runner
 
 SECTION = "timing"
-FEWEST_TOGETHER = 2  # targets of one heat: a ratio needs two
+FEWEST_TOGETHER = 2  # targets of one group: a ratio needs two
 
 
 class Clock:
@@ -44,7 +44,7 @@ CLOCK = Clock()  # a mark is written before there is a session, and names its ti
 
 @dataclass
 class Participant:
-    """A cell in a heat: its last record, and the seconds of each contender, block by block."""
+    """A cell in a group: its last record, and the seconds of each contender, block by block."""
 
     cell: CellId
     record: model.Cell | None = None
@@ -57,7 +57,7 @@ class Participant:
 
 
 class Lane:
-    """Runs heats, each target on its own runner, which `make_runner` makes."""
+    """Runs groups, each target on its own runner, which `make_runner` makes."""
 
     def __init__(
         self,
@@ -70,26 +70,26 @@ class Lane:
         self._progress = progress
         self._runners: dict[str, Runner] = {}
 
-    def heat(self, cells: Sequence[CellId]) -> dict[CellId, Participant]:
+    def run_group(self, cells: Sequence[CellId]) -> dict[CellId, Participant]:
         """Measure in turns the cells of one clause and topology."""
         self.keep(cell.target for cell in cells)
-        heat = {cell: Participant(cell) for cell in cells}
-        entrants = list(heat.values())
+        participants = {cell: Participant(cell) for cell in cells}
+        in_turn = list(participants.values())
         for number in range(self._blocks):
             self._progress(f"{cells[0].clause} on {cells[0].topology}: block {number + 1}")
-            for entrant in entrants:
-                if number == 0 or entrant.measured:
-                    self._block(entrant)
-            entrants.append(entrants.pop(0))  # each goes first in turn
-        return heat
+            for participant in in_turn:
+                if number == 0 or participant.measured:
+                    self._block(participant)
+            in_turn.append(in_turn.pop(0))  # each goes first in turn
+        return participants
 
     def facts(self, target: str) -> dict[str, Any] | None:
-        """Return the facts of a target, once a heat has run on it; None before."""
+        """Return the facts of a target, once a group has run on it; None before."""
         runner = self._runners.get(target)
         return runner.facts.get(target) if runner else None
 
     def keep(self, targets: Iterable[str]) -> None:
-        """Close the clusters of all other targets, which would take room from the next heat."""
+        """Close the clusters of all other targets, which would take room from the next group."""
         wanted = set(targets)
         for target, runner in self._runners.items():
             if target not in wanted:
@@ -105,14 +105,14 @@ class Lane:
         """Return the runners that were made."""
         return self._runners.values()
 
-    def _block(self, entrant: Participant) -> None:
-        target = entrant.cell.target
+    def _block(self, participant: Participant) -> None:
+        target = participant.cell.target
         if target not in self._runners:
             self._runners[target] = self._make_runner()
-        entrant.record = self._runners[target].run(entrant.cell)
-        if entrant.measured:
-            for name, taken in seconds_of(entrant.record.observations).items():
-                entrant.blocks.setdefault(name, []).append(taken)
+        participant.record = self._runners[target].run(participant.cell)
+        if participant.measured:
+            for name, taken in seconds_of(participant.record.observations).items():
+                participant.blocks.setdefault(name, []).append(taken)
 
 
 def seconds_of(observations: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
@@ -125,10 +125,10 @@ def seconds_of(observations: Sequence[Mapping[str, Any]]) -> dict[str, list[floa
     return {name: ratios.slowest(taken) for name, taken in by_step.items()}
 
 
-def heats(cells: Sequence[CellId], processes: int) -> list[list[CellId]]:
-    """Group the cells of one clause and topology into heats that fit this machine.
+def groups_of(cells: Sequence[CellId], processes: int) -> list[list[CellId]]:
+    """Divide the cells of one clause and topology into groups that fit this machine.
 
-    If not all targets fit, the first one, the baseline of the others, is in every heat.
+    If not all targets fit, the first one, the baseline of the others, is in every group.
     """
     targets = list(dict.fromkeys(cell.target for cell in cells))
     together = max(FEWEST_TOGETHER, process_capacity() // processes)
@@ -141,36 +141,40 @@ def heats(cells: Sequence[CellId], processes: int) -> list[list[CellId]]:
 
 
 def against(
-    contender: str, mine: Participant, heat: Iterable[Participant], timing: Timing
+    contender: str, measured: Participant, participants: Iterable[Participant], timing: Timing
 ) -> list[Ratio]:
     """Return what a contender is compared with: its cell's baseline, and legacy pmap.
 
-    Legacy pmap is that of the same target, or else of the heat's first target that has it.
+    Legacy pmap is that of the same target, or else of the group's first target that has it.
     """
     found = []
     if timing.baseline not in (None, contender):
-        found.append(_ratio(mine, contender, mine, timing.baseline, timing.baseline))
-    legacies = [e for e in heat if e.cell.implementation == names.LEGACY_PMAP and e.measured]
-    own = [e for e in legacies if e.cell.target == mine.cell.target]
-    if legacies and mine.cell.implementation != names.LEGACY_PMAP:
+        found.append(_ratio(measured, contender, measured, timing.baseline, timing.baseline))
+    legacies = [
+        e for e in participants if e.cell.implementation == names.LEGACY_PMAP and e.measured
+    ]
+    own = [e for e in legacies if e.cell.target == measured.cell.target]
+    if legacies and measured.cell.implementation != names.LEGACY_PMAP:
         legacy = (own or legacies)[0]
         name = f"legacy pmap of {legacy.cell.target}"
-        found.append(_ratio(mine, contender, legacy, contender, name))
+        found.append(_ratio(measured, contender, legacy, contender, name))
     return found
 
 
-def _ratio(of: Participant, contender: str, to: Participant, other: str, name: str) -> Ratio:
-    return ratios.ratio(of.blocks[contender], to.blocks[other], name)
+def _ratio(
+    measured: Participant, contender: str, reference: Participant, other: str, name: str
+) -> Ratio:
+    return ratios.ratio(measured.blocks[contender], reference.blocks[other], name)
 
 
 def record(
-    entrant: Participant, contender: str, timing: Timing, compared: Sequence[Ratio]
+    participant: Participant, contender: str, timing: Timing, compared: Sequence[Ratio]
 ) -> model.Timing:
     """Return a contender's line of the results file; `failed` if it was not measured."""
-    cell = entrant.cell
-    blocks = entrant.blocks.get(contender, [])
-    measured = entrant.measured and bool(blocks)
-    assert entrant.record is not None
+    cell = participant.cell
+    blocks = participant.blocks.get(contender, [])
+    measured = participant.measured and bool(blocks)
+    assert participant.record is not None
     return model.Timing(
         timing=cell.clause,
         contender=contender,
@@ -181,6 +185,6 @@ def record(
         seconds=model.Spread(**ratios.seconds(blocks)) if measured else None,
         rounds=sum(map(len, blocks)),
         ratios=tuple(model.Ratio(**asdict(one), says=str(one)) for one in compared),
-        failed=None if measured else f"{entrant.record.verdict}: {entrant.record.reason}",
-        verdict=entrant.record.verdict,
+        failed=None if measured else f"{participant.record.verdict}: {participant.record.reason}",
+        verdict=participant.record.verdict,
     )

@@ -37,8 +37,8 @@ def grown(spec: str, *, progress: Callable[[str], None]) -> list[Growth]:
     target = provision(spec, extras=PLATFORMS[TPU_COMPILE].packages, progress=progress)
     known = describe(target)
     progress(f"compiling for pods with {target.spec}, which takes minutes")
-    of = {"target": target.spec, "jax": known["jax"], "libtpu": known["libtpu"]}
-    return [msgspec.convert(one | of, Growth) for one in _compiled(target)]
+    built_for = {"target": target.spec, "jax": known["jax"], "libtpu": known["libtpu"]}
+    return [msgspec.convert(one | built_for, Growth) for one in _compiled(target)]
 
 
 def lines(growths: Sequence[Growth]) -> Iterator[str]:

@@ -209,7 +209,7 @@ class Pool:
         if not self._fleet.here:
             return self._on_hosts(target, topology)
         every = self._platform.name == TPU
-        held = self._whole.acquire(len(self._devices) if every else topology.devices)
-        self._permits.append(held)
-        ids = [self._devices[number] for number in held.numbers]
+        permits = self._whole.acquire(len(self._devices) if every else topology.devices)
+        self._permits.append(permits)
+        ids = [self._devices[number] for number in permits.numbers]
         return devices.variables(self._platform, topology, ids)

@@ -30,9 +30,9 @@ from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault
 from harness.running.cells import CellId
 from harness.running.pool import Pool, Run
+from harness.targets.path_shortening import PathShortener
 from harness.targets.platforms import CPU
 from harness.targets.target import Target, parse_spec
-from harness.targets.tidy import PathShortener
 
 MOST_KEPT = 400  # runs that clauses still to come may judge as well
 
@@ -71,8 +71,8 @@ class Runner:
         record = self._cell(cell)
         if asked.target is None:
             return record
-        tidy: model.Cell = PathShortener(asked.target)(record)
-        return tidy
+        portable: model.Cell = PathShortener(asked.target)(record)
+        return portable
 
     def _cell(self, cell: CellId) -> model.Cell:
         clause = self.catalogue.clauses[cell.clause]
@@ -115,7 +115,7 @@ class Runner:
 
     def _run(self, cell: CellId, clause: Clause, target: Target, topology: Topology) -> model.Cell:
         try:
-            of, runs = self._runs(cell, clause, target, topology)
+            ended, runs = self._runs(cell, clause, target, topology)
         except TargetDown as down:
             return _record(cell, Judgement(Verdict.NOT_RUN, str(down)))
         records = []
@@ -125,7 +125,7 @@ class Runner:
             except DeviationError as error:
                 verdict = Judgement(Verdict.DEVIATES, str(error))
             records.append(_record(cell, verdict, run.result, fresh=run.fresh))
-        return replace(_steady(records), run_of=of)
+        return replace(_steady(records), run_of=ended)
 
     def _runs(
         self, cell: CellId, clause: Clause, target: Target, topology: Topology

@@ -14,7 +14,7 @@ from conformance.commandline.limits import parse_address
 from conformance.worker.agent import DIAL, PLACE
 from conformance.worker.deadlines import POLL_S
 from harness.clusters.hub import Hub
-from harness.clusters.launchers import gathering, mpi, ssh, tpu_pod
+from harness.clusters.launchers import hellos, mpi, ssh, tpu_pod
 from harness.running.fleet import Hosts, key_of
 from harness.targets.platforms import TPU
 
@@ -52,15 +52,15 @@ def describe_shares(hosts: Hosts, among: int) -> str:
 
 def share(hosts: Hosts, number: int, among: int) -> Hosts:
     """Return what test process `number` asks for; a named port is incremented by `number`."""
-    mine = divided(hosts.count, among)[number]
+    own_count = divided(hosts.count, among)[number]
     host, port = parse_address(hosts.listen)
     return dataclasses.replace(
         hosts,
-        count=len(mine),
+        count=len(own_count),
         listen=f"{host}:{port + 1 + number if port else 0}",
-        names=hosts.names[mine.start : mine.stop],
+        names=hosts.names[own_count.start : own_count.stop],
         # What starts them in a job of their own also counts them from 0.
-        first=mine.start if hosts.launcher is None else 0,
+        first=own_count.start if hosts.launcher is None else 0,
         shared=True,
     )
 
@@ -106,7 +106,7 @@ class HostAllocator:
             raise ValueError(f"--listen {hosts.listen}: {error}") from error
         progress(f"listening for {hosts.count} agents at {host}:{port}")
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="usher", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="allocator", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class HostAllocator:
                 continue
             channel, message = arrived
             try:
-                hello = gathering.parse(message)
+                hello = hellos.parse(message)
                 if hello.rank in self._ports:
                     self._progress(f"host {hello.text}")
                     channel.send({"do": DIAL, "port": self._ports[hello.rank]})

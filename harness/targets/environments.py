@@ -122,15 +122,15 @@ def newest(
     answers.
     """
     wanted, stable = ["jax", *extras], ["--prerelease", "disallow"]
-    python, version, said = _resolved(wanted, stable, targets, uv, pythons)
+    python, version, message = _resolved(wanted, stable, targets, uv, pythons)
     if version is not None:
         return version
-    if not _UNREACHABLE.search(said):
-        raise TargetError(f"The newest JAX for Python {python} could not be found: {said}")
+    if not _UNREACHABLE.search(message):
+        raise TargetError(f"The newest JAX for Python {python} could not be found: {message}")
     built = [one.version for one in usable(targets) if one.extras == extras]
     kept = [one for one in built if not nightly.is_nightly(one)]
     if not kept:
-        raise _no_index("newest", targets, said)
+        raise _no_index("newest", targets, message)
     return max(kept, key=Version)
 
 
@@ -146,7 +146,7 @@ def newest_nightly(
     A cached nightly never replaces it: it would be of another night.
     """
     wanted = [*nightly.ANY, *extras]
-    python, version, said = _resolved(wanted, nightly.options(), targets, uv, pythons)
+    python, version, message = _resolved(wanted, nightly.options(), targets, uv, pythons)
     if version is not None and nightly.is_nightly(version):
         return version
     if version is not None:
@@ -159,7 +159,7 @@ def newest_nightly(
     raise TargetError(
         f"nightly could not be had for Python {python}: JAX's nightly wheels are at "
         f"{nightly.index()}, which must be reached: connect, name a mirror with "
-        f"{nightly.INDEX_VARIABLE}, or ask for a night that the cache has: {instead}. (uv: {said})"
+        f"{nightly.INDEX_VARIABLE}, or ask for a cached night: {instead}. (uv: {message})"
     )
 
 
@@ -182,9 +182,9 @@ def releases(
     found = [first]
     while Version(found[-1]) < Version(last):
         after = f"jax>{found[-1]},<{last}"
-        python, version, said = _resolved([after], options, targets, uv, pythons)
-        if version is None and _UNREACHABLE.search(said):
-            raise _no_index(f"The list of releases of JAX for Python {python}", targets, said)
+        python, version, message = _resolved([after], options, targets, uv, pythons)
+        if version is None and _UNREACHABLE.search(message):
+            raise _no_index(f"The list of releases of JAX for Python {python}", targets, message)
         found.append(version if version is not None else last)
     return found
 
@@ -209,12 +209,12 @@ def nights(
     while newest is not None:
         # Without a development version as its end a range has none of the release at the end.
         after = f"jax>{newest},<{last}.dev{nightly.FAR_OFF}"
-        _, newest, said = _resolved([after], options, targets, uv, pythons)
-        if newest is None and _UNREACHABLE.search(said):
+        _, newest, message = _resolved([after], options, targets, uv, pythons)
+        if newest is None and _UNREACHABLE.search(message):
             raise TargetError(
                 f"The nightly wheels of JAX between {first} and {last} could not be listed: "
                 f"{nightly.index()} must be reached: connect, or name a mirror with "
-                f"{nightly.INDEX_VARIABLE}. (uv: {said})"
+                f"{nightly.INDEX_VARIABLE}. (uv: {message})"
             )
         if newest is not None and nightly.is_nightly(newest):
             found.append(newest)
@@ -305,20 +305,20 @@ def _build(
         progress(f"installing {title} for Python {minor} (first use; later runs reuse it)")
         name = f"jax-{version}-py{minor}-{_hash(version, str(python), *extras)}"
         built = Built(targets / name, version, extras, python.minor)
-        said = _install(built, python, uv)
-        if said is None:
+        message = _install(built, python, uv)
+        if message is None:
             return built
-        if re.search(_NO_SUCH_VERSION.format(re.escape(version)), said):
+        if re.search(_NO_SUCH_VERSION.format(re.escape(version)), message):
             raise TargetError(
                 f"There is no jax=={version} on the package index: ask for a version that was "
-                f"released, or for newest. (uv: {said})"
+                f"released, or for newest. (uv: {message})"
             )
-        if _UNREACHABLE.search(said):
-            raise _no_index(title, targets, said)
-        if not _DEPENDS_ON_PYTHON.search(said):
-            raise TargetError(f"{title} could not be installed for Python {python}: {said}")
+        if _UNREACHABLE.search(message):
+            raise _no_index(title, targets, message)
+        if not _DEPENDS_ON_PYTHON.search(message):
+            raise TargetError(f"{title} could not be installed for Python {python}: {message}")
         progress(f"{title} does not run on Python {minor}")
-        refused.append((python, said))
+        refused.append((python, message))
     raise _no_python(title, refused)
 
 
@@ -419,20 +419,22 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
 
 
-def _no_index(title: str, targets: Path, said: str) -> TargetError:
+def _no_index(title: str, targets: Path, message: str) -> TargetError:
     kept = sorted({built.version for built in usable(targets)}, key=Version)
     instead = ", ".join(f"jax=={version}" for version in kept) or "nothing yet"
     return TargetError(
         f"{title} could not be had: there is no network, or no package index that answers. "
-        f"Connect, or use what the cache has: {instead}. (uv: {said})"
+        f"Connect, or use what the cache has: {instead}. (uv: {message})"
     )
 
 
 def _no_python(title: str, refused: Sequence[tuple[Interpreter, str]]) -> TargetError:
     found = ", ".join(str(python) for python, _ in refused)
-    needs = next((m[1] for _, said in refused if (m := _NEEDS_PYTHON.search(said))), None)
+    needs = next((m[1] for _, message in refused if (m := _NEEDS_PYTHON.search(message))), None)
     if needs is None:
-        why = "; ".join(f"Python {'.'.join(map(str, p.minor))}: {said}" for p, said in refused)
+        why = "; ".join(
+            f"Python {'.'.join(map(str, p.minor))}: {message}" for p, message in refused
+        )
         return TargetError(
             f"No Python on this machine can run {title} (found {found}): install another from "
             f"Python {PYTHON_RANGE}, or ask for another version. (uv: {why})"

@@ -125,8 +125,10 @@ def _ask(python: Path, program: str, *arguments: str) -> dict[str, Any]:
     except OSError as error:
         raise NoAnswerError(error.strerror or str(error)) from error
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        raise NoAnswerError(f"exit status {done.returncode}" + (f": {said[-1]}" if said else ""))
+        output = done.stderr.strip().splitlines()
+        raise NoAnswerError(
+            f"exit status {done.returncode}" + (f": {output[-1]}" if output else "")
+        )
     try:
         answer = json.loads(done.stdout)
     except ValueError as error:
@@ -174,8 +176,8 @@ def find(environ: Mapping[str, str] | None = None, *, uv: Path | None = None) ->
     return sorted(best.values(), key=lambda one: (one.path == own, one.version), reverse=True)
 
 
-def _rank(one: Interpreter, own: Path) -> tuple[bool, tuple[int, int, int]]:
-    return one.path == own, one.version
+def _rank(interpreter: Interpreter, own: Path) -> tuple[bool, tuple[int, int, int]]:
+    return interpreter.path == own, interpreter.version
 
 
 def _candidates(environ: Mapping[str, str], uv: Path | None) -> Iterator[Path]:

@@ -304,9 +304,9 @@ def _cache(named: Path | None) -> Path:
     return default_cache() if named is None else named.absolute()
 
 
-def _unwritable(what: str, cache: Path, error: OSError) -> TargetError:
+def _unwritable(subject: str, cache: Path, error: OSError) -> TargetError:
     return TargetError(
-        f"{what} could not be stored in {cache}: {error}. "
+        f"{subject} could not be stored in {cache}: {error}. "
         "Set PMAP_CONFORMANCE_CACHE to a folder that can be written to."
     )
 

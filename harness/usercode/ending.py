@@ -153,25 +153,25 @@ class Job:
         }
 
 
-def _record(one: Process) -> dict[str, Any]:
-    code = one.code
+def _record(process: Process) -> dict[str, Any]:
+    code = process.code
     return {
-        "process": one.number,
-        **({"host": one.host} if one.host else {}),
-        "end": one.end,
+        "process": process.number,
+        **({"host": process.host} if process.host else {}),
+        "end": process.end,
         "exit": code if code is not None and code >= 0 else None,
         "signal": signal_name(-code) if code is not None and code < 0 else None,
-        "seconds": round(one.seconds, 3),
+        "seconds": round(process.seconds, 3),
         "raised": None
-        if one.raised is None
+        if process.raised is None
         else {
-            "type": one.raised.type,
-            "message": one.raised.message,
-            "where": one.raised.where,
+            "type": process.raised.type,
+            "message": process.raised.message,
+            "where": process.raised.where,
         },
-        "stack": one.stack,
-        "jax": one.jax,
-        "joined": one.processes,
+        "stack": process.stack,
+        "jax": process.jax,
+        "joined": process.processes,
     }
 
 

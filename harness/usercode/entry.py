@@ -74,9 +74,9 @@ def _end_with(parent: int) -> None:
             os._exit(1)
 
 
-def _note(notes: int, what: dict[str, Any]) -> None:
+def _note(notes: int, record: dict[str, Any]) -> None:
     """Write a note; whoever read it may be gone."""
-    line = json.dumps({**what, "at": time.monotonic(), **_facts()}) + "\n"
+    line = json.dumps({**record, "at": time.monotonic(), **_facts()}) + "\n"
     with contextlib.suppress(OSError):
         os.write(notes, line.encode())
 

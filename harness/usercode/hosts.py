@@ -21,7 +21,7 @@ from conformance.worker.channel import Channel, ProtocolError
 from conformance.worker.deadlines import KILL_S, STACK_S
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import TargetDown
-from harness.clusters.launchers.gathering import spread
+from harness.clusters.launchers.hellos import spread
 from harness.clusters.launchers.starting import Plan, Way, WayStarter
 from harness.targets.platforms import Platform
 from harness.targets.target import worker_path

@@ -34,8 +34,8 @@ def remarks(job: Job) -> Iterator[str]:
     """Yield what a user should know of a job besides how it ended."""
     count = len(job.processes)
     noted = [p for p in job.processes if p.jax is not None]
-    apart = [p for p in noted if p.processes is None]
-    if count > 1 and noted and len(apart) == len(noted):
+    without_processes = [p for p in noted if p.processes is None]
+    if count > 1 and noted and len(without_processes) == len(noted):
         yield (
             "the processes did not join: each ran as a job of its own; call "
             "jax.distributed.initialize() before the first computation"

@@ -47,7 +47,7 @@ class Launch:
 
 
 def launch(
-    what: Launch,
+    plan: Launch,
     printer: Printer,
     environment: Mapping[str, str] = os.environ,
     progress: Callable[[str], None] = lambda _: None,
@@ -59,48 +59,48 @@ def launch(
     """
     folder = Path(tempfile.mkdtemp(prefix="conformance-launch-"))
     try:
-        with _processes(what, printer, environment, folder, progress) as processes:
+        with _processes(plan, printer, environment, folder, progress) as processes:
             try:
-                outcome = _await(what, processes)
+                outcome = _await(plan, processes)
             except KeyboardInterrupt:
                 outcome = _interrupt(processes)
             processes.end()
             processes.finish()
-            return _job(what, processes, outcome)
+            return _job(plan, processes, outcome)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _processes(
-    what: Launch,
+    plan: Launch,
     printer: Printer,
     environment: Mapping[str, str],
     folder: Path,
     progress: Callable[[str], None],
 ) -> contextlib.AbstractContextManager[Processes | HostProcesses]:
-    if what.hosts is None:
-        return _processes_here(what, printer, environment, folder)
+    if plan.hosts is None:
+        return _processes_here(plan, printer, environment, folder)
     return host_processes(
-        what.hosts, what.program, what.topology, what.platform, printer, folder, progress
+        plan.hosts, plan.program, plan.topology, plan.platform, printer, folder, progress
     )
 
 
 @contextlib.contextmanager
 def _processes_here(
-    what: Launch, printer: Printer, environment: Mapping[str, str], folder: Path
+    plan: Launch, printer: Printer, environment: Mapping[str, str], folder: Path
 ) -> Iterator[Processes]:
     """Yield the processes of a job on this machine; none of them is left afterwards."""
     port = ReservedPort()
     mark = {VARIABLE: secrets.token_hex(8)}
-    own = what.devices or [{}] * what.topology.processes
+    own = plan.devices or [{}] * plan.topology.processes
     environments = [
-        process_variables(environment, what.topology, n, port.address, what.platform, devices)
+        process_variables(environment, plan.topology, n, port.address, plan.platform, devices)
         | mark
         for n, devices in enumerate(own)
     ]
     processes = None
     try:
-        processes = Processes(what.program, environments, printer, folder)
+        processes = Processes(plan.program, environments, printer, folder)
         yield processes
     finally:
         if processes is not None:
@@ -109,15 +109,15 @@ def _processes_here(
         port.close()
 
 
-def _await(what: Launch, processes: Processes | HostProcesses) -> Outcome:
+def _await(plan: Launch, processes: Processes | HostProcesses) -> Outcome:
     """Wait for the end and return it; after a failure or a hang other processes still run."""
-    deadline = None if what.deadline_s is None else processes.began + what.deadline_s
+    deadline = None if plan.deadline_s is None else processes.began + plan.deadline_s
     while not processes.over and not processes.failed:
         processes.watch(POLL_S)
         if deadline is not None and time.monotonic() > deadline:
             processes.ask_stacks()
             return Outcome.HUNG
-    until = time.monotonic() + what.grace_s
+    until = time.monotonic() + plan.grace_s
     while not processes.over and time.monotonic() < until:
         processes.watch(POLL_S)
     processes.ask_stacks()
@@ -134,12 +134,12 @@ def _interrupt(processes: Processes | HostProcesses) -> Outcome:
     return Outcome.INTERRUPTED
 
 
-def _job(what: Launch, processes: Processes | HostProcesses, outcome: Outcome) -> Job:
+def _job(plan: Launch, processes: Processes | HostProcesses, outcome: Outcome) -> Job:
     return Job(
         outcome,
-        str(what.topology),
-        what.target.spec,
+        str(plan.topology),
+        plan.target.spec,
         time.monotonic() - processes.began,
         tuple(processes.records()),
-        what.deadline_s,
+        plan.deadline_s,
     )

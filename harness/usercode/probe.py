@@ -132,8 +132,8 @@ def _inputs(program: Mapping[str, Any], devices: int) -> list[Any]:
     return list(made) if isinstance(made, tuple | list) else [made]
 
 
-def _random(random: np.random.Generator, one: Argument, devices: int) -> NDArray[Any]:
-    shape, dtype = one.sizes(devices), np.dtype(jax.numpy.dtype(one.dtype))
+def _random(random: np.random.Generator, argument: Argument, devices: int) -> NDArray[Any]:
+    shape, dtype = argument.sizes(devices), np.dtype(jax.numpy.dtype(argument.dtype))
     if dtype.kind == "b":
         return random.integers(0, 2, shape).astype(dtype)
     if dtype.kind in "iu":

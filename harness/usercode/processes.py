@@ -253,15 +253,15 @@ class Processes:
                 self._selector.unregister(key.fileobj)
                 key.fileobj.close()  # type: ignore[union-attr]
 
-    def _look(self, one: Running) -> None:
-        pid = one.popen.pid
+    def _look(self, running: Running) -> None:
+        pid = running.popen.pid
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return
-        one.ended_at = time.monotonic()
+        running.ended_at = time.monotonic()
         # What it left in its group must go while the group is certainly its own.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
-        one.popen.wait()
+        running.popen.wait()
 
 
 def _without_entry(stack: str) -> str:

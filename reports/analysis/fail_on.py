@@ -42,7 +42,8 @@ def named(text: str | None, known: Sequence[str], default: Sequence[str] = ()) -
         if one not in known:
             there = ", ".join(known)
             raise PolicyError(
-                f"--fail-on: {one!r} is no policy here; name one or more, parted by commas: "
+                f"--fail-on: {one!r} is not a policy of this command; name one or more, "
+                "separated by commas: "
                 f"{there}; or {NONE} alone"
             )
     return some

@@ -128,14 +128,14 @@ def _factor(digest: Digest, own: Digest | None, wanted: Wanted) -> tuple[str, bo
     if not rows:
         return None
     devices, here = sum(len(some) for some in rows.values()), len(next(iter(rows.values())))
-    said = []
+    words = []
     for process, steps in digest.processes:
         step = next((one for one in steps if one.name == _FIRST), None)
         if step is None or step.outcome == RAISED or not step.leaves or not step.leaves[0].values:
             return None
-        said.append(_words(step.leaves[0].values, process, rows, wanted, devices, here))
-    unlike = dict.fromkeys(said)
-    return ("; ".join(unlike), said == ["1"] * len(said)) if said else None
+        words.append(_words(step.leaves[0].values, process, rows, wanted, devices, here))
+    unlike = dict.fromkeys(words)
+    return ("; ".join(unlike), words == ["1"] * len(words)) if words else None
 
 
 def _rows(own: Digest | None) -> Mapping[int, Sequence[Sequence[float]]]:

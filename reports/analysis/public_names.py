@@ -202,8 +202,8 @@ def as_text(found: Names) -> str:
     return f'{{"schema": {SCHEMA},\n "releases": {releases},\n "names": [\n{lines}\n ]}}\n'
 
 
-def _row(one: Name) -> dict[str, Any]:
-    return {key: value for key, value in asdict(one).items() if value}
+def _row(name: Name) -> dict[str, Any]:
+    return {key: value for key, value in asdict(name).items() if value}
 
 
 @functools.cache

@@ -45,7 +45,7 @@ class Series:
 class Chart:
     """A chart: its categories from left to right, and values upwards.
 
-    `said` formats a value with its unit, `even` is the value of no difference. A logarithmic chart
+    `label` formats a value with its unit, `even` is the value of no difference. A logarithmic chart
     leaves out values that are not positive. Points that are not `joined` have a baseline each,
     and `note` names them. `missing` says why a series has no value at a category.
     """
@@ -57,7 +57,7 @@ class Chart:
     categories: tuple[str, ...]
     upwards: str
     series: tuple[Series, ...]
-    said: Callable[[float], str]
+    label: Callable[[float], str]
     log: bool = False
     even: float | None = None
     joined: bool = True
@@ -79,7 +79,7 @@ class Chart:
             (
                 category,
                 tuple(
-                    _cell(points[at], self.said) if at in points else self._none(name, at)
+                    _cell(points[at], self.label) if at in points else self._none(name, at)
                     for name, points in by_place
                 ),
             )
@@ -91,10 +91,10 @@ class Chart:
         return self.missing.get((series, at), nothing)
 
 
-def _cell(point: Point, said: Callable[[float], str]) -> str:
+def _cell(point: Point, label: Callable[[float], str]) -> str:
     if point.low == point.high:
-        return said(point.value)
-    return f"{said(point.value)} ({said(point.low)} to {said(point.high)})"
+        return label(point.value)
+    return f"{label(point.value)} ({label(point.low)} to {label(point.high)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,8 @@ def _axes(chart: Chart, scale: _Scale, marks: Sequence[float], turned: bool) -> 
     for value in marks:
         y = scale.y(value)
         yield f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>'
-        said = escape(chart.said(value))
-        yield f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{said}</text>'
+        label = escape(chart.label(value))
+        yield f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{label}</text>'
     if chart.even is not None:
         y = scale.y(chart.even)
         yield f'<line class="even" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>'
@@ -200,10 +200,10 @@ def _axes(chart: Chart, scale: _Scale, marks: Sequence[float], turned: bool) -> 
     yield f'<text class="axis" x="4" y="11">{escape(chart.upwards)}</text>'
 
 
-def _drawn(one: Series, scale: _Scale, chart: Chart, aside: float) -> Iterable[str]:
-    points = [p for p in sorted(one.points, key=lambda p: p.at) if p.value > 0 or not chart.log]
-    kind = f"s{one.style % 4}"
-    dashes = _DASHES[one.style % 4]
+def _drawn(series: Series, scale: _Scale, chart: Chart, aside: float) -> Iterable[str]:
+    points = [p for p in sorted(series.points, key=lambda p: p.at) if p.value > 0 or not chart.log]
+    kind = f"s{series.style % 4}"
+    dashes = _DASHES[series.style % 4]
     pattern = f' stroke-dasharray="{dashes}"' if dashes else ""
     for run in _runs(points) if chart.joined else ():
         if len(run) > 1:
@@ -216,7 +216,7 @@ def _drawn(one: Series, scale: _Scale, chart: Chart, aside: float) -> Iterable[s
         if low != high:
             ends = "".join(f"M{x - 3},{end}H{x + 3}" for end in (low, high))
             yield f'<path class="spread {kind}" d="M{x},{low}V{high}{ends}"/>'
-        yield f'<path class="point {kind}" d="{_shape(one.style, x, y)}"/>'
+        yield f'<path class="point {kind}" d="{_shape(series.style, x, y)}"/>'
 
 
 def _runs(points: Sequence[Point]) -> list[list[Point]]:

@@ -89,8 +89,8 @@ def as_html(function: str, parts: Sequence[Part]) -> str:
     return printable(text)
 
 
-def _groups(one: Compared, issues: Issues) -> Iterator[Group]:
-    for by, groups in explained(one.found):
+def _groups(comparison: Compared, issues: Issues) -> Iterator[Group]:
+    for by, groups in explained(comparison.found):
         issue = issues.get(by[0])
         links = issue.links if issue is not None else ()
         yield Group(

@@ -27,7 +27,7 @@ def freeze(results: Results) -> Iterator[str]:
     baseline = next(legacy, None)  # the oldest, so that most cells have an effect
     targets = {target.key: target.target for target in results.targets}
     for key in sorted(results.outcomes, key=str):
-        felt = effects.from_baseline(key, baseline)
+        shown = effects.from_baseline(key, baseline)
         outcome = results.outcomes[key]
         yield _line(
             cell=[key.clause, key.implementation, targets[key.target], key.topology],
@@ -35,7 +35,7 @@ def freeze(results: Results) -> Iterator[str]:
             codes=_codes(outcome),
             entry=_deviation(outcome),
             cause=effects.cause_of(key.clause, outcome),
-            effect=felt.effect.name if felt is not None else "",
+            effect=shown.effect.name if shown is not None else "",
         )
     for pair in pairs(effects):
         yield from sorted(_of_upgrade(effects, pair.old, pair.new))
@@ -71,7 +71,7 @@ def _of_upgrade(effects: Effects, old: Side, new: Side) -> Iterator[str]:
             effect=entry.effect.name,
             cause=entry.cause.cause if entry.cause is not None else "",
             claim=entry.claim,
-            seen=[[s.clause, s.topology, s.felt.effect.name, s.felt.step] for s in entry.seen],
+            seen=[[s.clause, s.topology, s.shown.effect.name, s.shown.step] for s in entry.seen],
             remedies=[[one.help.name, one.clause, *one.works] for one in entry.remedies],
         )
 

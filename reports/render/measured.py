@@ -111,11 +111,11 @@ def series(
 
     An implementation has the same style in every chart.
     """
-    of: dict[str, list[Point]] = {}
+    points: dict[str, list[Point]] = {}
     for implementation, at, value, low, high in values:
-        of.setdefault(implementation, []).append(Point(at, value, low, high))
+        points.setdefault(implementation, []).append(Point(at, value, low, high))
     return tuple(
-        Series(names[name], implementation_order(name)[0], tuple(of[name]))
-        for name in sorted(of, key=implementation_order)
+        Series(names[name], implementation_order(name)[0], tuple(points[name]))
+        for name in sorted(points, key=implementation_order)
         if name in names
     )

@@ -67,8 +67,8 @@ def lines(results: Results, changes: Sequence[Change]) -> Iterator[str]:
         versions = [jax for jax, entries in here.items() if entries]
         if not versions:
             raise ReadmeError(
-                f"no version of these results shows {', '.join(one.causes)}: take "
-                f"“{one.title}” out of {FILE.name}"
+                f"no version of these results shows {', '.join(one.causes)}: remove "
+                f"“{one.title}” from {FILE.name}"
             )
         parts = [_effect(here), *_places(here), _versions(versions, list(seen))]
         yield f"{number}. [{one.title}]({GUIDE}#{anchor(one.title)}): {'; '.join(parts)}."
@@ -83,7 +83,10 @@ def _seen(results: Results) -> dict[str, tuple[Entry, ...]]:
     there = sides(results)
     legacy = [one for one in there if one.implementation == LEGACY]
     if not legacy:
-        raise ReadmeError("these results have no legacy pmap to come from: nothing is an upgrade")
+        raise ReadmeError(
+            "these results have no cell of legacy pmap, from which an upgrade starts: add "
+            "results of JAX before 0.10"
+        )
     old = legacy[0]
     effects = Effects(results)
     later = [one for one in there if _is_default(one) and _is_later(one, old)]
@@ -95,23 +98,23 @@ def _is_default(side: Side) -> bool:
     return side.implementation == NEW == default_implementation(side.jax)
 
 
-def _is_later(one: Side, old: Side) -> bool:
-    return version_order(one.jax) > version_order(old.jax)
+def _is_later(side: Side, old: Side) -> bool:
+    return version_order(side.jax) > version_order(old.jax)
 
 
 def _effect(here: Mapping[str, Sequence[Entry]]) -> str:
     """Return the most serious effect in the last version, and earlier versions with a worse one."""
     worst = {
-        jax: min((entry.effect for entry in entries), key=lambda effect: effect.gravity)
+        jax: min((entry.effect for entry in entries), key=lambda effect: effect.rank)
         for jax, entries in here.items()
         if entries
     }
     now = list(worst.values())[-1]
-    gravest = min(worst.values(), key=lambda effect: effect.gravity)
-    if gravest is now:
+    most_severe = min(worst.values(), key=lambda effect: effect.rank)
+    if most_severe is now:
         return now.words
-    before = [jax for jax, effect in worst.items() if effect is gravest]
-    return f"{now.words} ({_versions(before, list(here))}: {gravest.words})"
+    before = [jax for jax, effect in worst.items() if effect is most_severe]
+    return f"{now.words} ({_versions(before, list(here))}: {most_severe.words})"
 
 
 def _places(here: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
@@ -121,9 +124,9 @@ def _places(here: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
         yield f"{SEVERAL} only"
 
 
-def _versions(some: Sequence[str], of: Sequence[str]) -> str:
+def _versions(some: Sequence[str], all_versions: Sequence[str]) -> str:
     """Return the versions of a change among those compared; both are in order."""
-    if some[-1] == of[-1]:
+    if some[-1] == all_versions[-1]:
         return f"JAX {some[0]} and later"
     return f"JAX {some[0]} to {some[-1]}" if some[1:] else f"JAX {some[0]}"
 

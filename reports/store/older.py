@@ -31,8 +31,8 @@ def code_of(finding: Finding) -> str:
         return finding.code
     if finding.step == _PROOF_STEP:
         return PROOF
-    said = finding.saw.removeprefix(_WRONG_VALUES)
-    return next((code for words, code in _WORDS if said.startswith(words)), "")
+    rest = finding.saw.removeprefix(_WRONG_VALUES)
+    return next((code for words, code in _WORDS if rest.startswith(words)), "")
 
 
 def completed(finding: Finding) -> Finding:

@@ -307,8 +307,8 @@ class _Merge:
                 moved = key._replace(target=moves.get(key.target, key.target))
                 runs[moved] = (*runs.get(moved, ()), *some)
         outcomes = {key: newest(some) for key, some in runs.items()}
-        if said := repeated(runs):
-            self.notes.append(said)
+        if problem := repeated(runs):
+            self.notes.append(problem)
         timings: dict[CellKey, list[Timing]] = {}
         for place, timing in self.timings.items():
             for clause in timing.illustrates:

@@ -54,11 +54,11 @@ def where_shown(
         )
 
 
-def spans(some: Iterable[str], of: Iterable[str]) -> str:
+def spans(some: Iterable[str], among: Iterable[str]) -> str:
     """Versions in order, as in "0.7.2 to 0.9.0, 0.10.2": those between two of a span are in it."""
     chosen, runs = set(some), list[list[str]]()
     before = ""
-    for version in sorted({*of, *chosen}, key=version_order):
+    for version in sorted({*among, *chosen}, key=version_order):
         if version in chosen:
             if runs and runs[-1][-1] == before:
                 runs[-1].append(version)

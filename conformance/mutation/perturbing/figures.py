@@ -160,9 +160,9 @@ def _absent(name: str) -> Perturbation:
     def perturb(case: Case) -> Iterator[Seen]:
         for key in sorted({k for o in case.seen.observations for s in o.steps for k in s.extra}):
 
-            def gone(_: Case, one: Step, beside: Step | None, key: str = key) -> Step | None:
-                kept = {k: value for k, value in one.extra.items() if k != key}
-                return replace(one, extra=kept) if key in one.extra else None
+            def gone(_: Case, step: Step, beside: Step | None, key: str = key) -> Step | None:
+                kept = {k: value for k, value in step.extra.items() if k != key}
+                return replace(step, extra=kept) if key in step.extra else None
 
             yield from in_one_process(name, aspects.figure(key), gone).of(case)
 

@@ -99,7 +99,7 @@ class Host:
             raise HostGone(GONE) from error
         except ProtocolError as error:
             self.close()
-            raise HostGone(f"it sent rubbish: {error}") from error
+            raise HostGone(f"it sent an invalid message: {error}") from error
         except HostGone:
             self.close()
             raise
@@ -114,4 +114,4 @@ class Host:
             del self._asked[number]
             self._answers[number] = dict(message)
         else:
-            raise HostGone(f"it sent rubbish: {str(message)[:MOST_SHOWN]}")
+            raise HostGone(f"it sent an unexpected message: {str(message)[:MOST_SHOWN]}")

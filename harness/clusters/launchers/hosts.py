@@ -12,8 +12,8 @@ from conformance.worker.agent import PLACE
 from conformance.worker.channel import Channel
 from conformance.worker.deadlines import HOSTS_S, POLL_S, REPLACED_S
 from harness.clusters.hub import Hub
-from harness.clusters.launchers import TargetDown, gathering
-from harness.clusters.launchers.gathering import Hello
+from harness.clusters.launchers import TargetDown, hellos
+from harness.clusters.launchers.hellos import Hello
 from harness.clusters.launchers.host import Host, HostGone
 from harness.clusters.launchers.remote import HostProcesses, RemoteHost, RemotePort, agents, lost
 
@@ -81,8 +81,8 @@ class HostsLauncher:
         self._look()
         if len(self._hosts) < self._wanted.count:
             self._gather()
-        self._hosts.sort(key=lambda one: gathering.order(one.hello))
-        differs = gathering.disagreement(self.hellos, self._sources, self._wanted.devices)
+        self._hosts.sort(key=lambda one: hellos.order(one.hello))
+        differs = hellos.disagreement(self.hellos, self._sources, self._wanted.devices)
         if differs is not None:
             raise TargetDown(differs)
 
@@ -98,7 +98,7 @@ class HostsLauncher:
 
     def start(self, settings: Sequence[Mapping[str, Any]]) -> HostProcesses:
         """Fork the workers, spread over the hosts by rank: neighbours share a host."""
-        where = [self._hosts[at] for at in gathering.spread(len(settings), len(self._hosts))]
+        where = [self._hosts[at] for at in hellos.spread(len(settings), len(self._hosts))]
         started = HostProcesses(where, [one["place"] for one in settings])
         try:
             asked = []
@@ -139,7 +139,7 @@ class HostsLauncher:
 
     def _admit(self, channel: Channel, message: Mapping[str, Any]) -> None:
         try:
-            hello = gathering.parse(message)
+            hello = hellos.parse(message)
         except ValueError as error:
             channel.close()
             self._progress(str(error))
@@ -158,29 +158,29 @@ class HostsLauncher:
             self._started += 1
             self._patience_s = self._wanted.within_s
             self._starter.start()
-        began = told = time.monotonic()
+        began = reported_at = time.monotonic()
         while len(self._hosts) < self._wanted.count:
             arrived = self._hub.wait_for(self._wanted.place, POLL_S)
             if arrived is not None:
                 self._admit(*arrived)
                 continue
             self._look()
-            said = self._starter.ended() if self._starter else None
-            if said is not None:
+            ended = self._starter.ended() if self._starter else None
+            if ended is not None:
                 self.close()
-                raise TargetDown(f"{self._absent()} did not come: {said}")
+                raise TargetDown(f"{self._absent()} did not come: {ended}")
             now = time.monotonic()
             if now - began > self._patience_s:
                 waited, self._patience_s = self._patience_s, 0.0
                 raise TargetDown(
                     f"{self._absent()}: no agent within {waited:g} s; here: "
-                    f"{', '.join(map(str, sorted(self.hellos, key=gathering.order))) or 'none'}"
+                    f"{', '.join(map(str, sorted(self.hellos, key=hellos.order))) or 'none'}"
                 )
-            if now - told > PROGRESS_S:
-                told = now
+            if now - reported_at > PROGRESS_S:
+                reported_at = now
                 self._progress(f"waiting for {self._absent()}, {now - began:.0f} s so far")
         self._patience_s = self._wanted.replaced_s
 
     def _absent(self) -> str:
         wanted = self._wanted
-        return gathering.missing(self.hellos, wanted.count, wanted.names, wanted.first)
+        return hellos.missing(self.hellos, wanted.count, wanted.names, wanted.first)

@@ -92,14 +92,14 @@ class LocalLauncher:
             if _has_ended(self._zygote):
                 break
         ended = _has_ended(self._zygote)
-        said = tail(self._log)
+        output = tail(self._log)
         zygote = self._zygote
         self.close()
         code = zygote.returncode if ended else None
         how = f"ended with status {code}" if code is not None else "did not answer"
         raise TargetDown(
             f"{self._python} {how} within {self._start_timeout_s:g} s when asked to import jax and "
-            f"the clauses. Its last output:\n{said or '(none)'}\n"
+            f"the clauses. Its last output:\n{output or '(none)'}\n"
             f"Run it by hand: {self._python} -c 'import jax'"
         )
 
@@ -171,11 +171,11 @@ class LocalLauncher:
                     raise HostGone(GONE)
                 yield self._host
         except HostGone as error:
-            said = tail(self._log)
+            output = tail(self._log)
             self.close()
             raise TargetDown(
                 f"the zygote of {self._python} {str(error).removeprefix('it ')}. Its last output:\n"
-                f"{said or '(none)'}"
+                f"{output or '(none)'}"
             ) from error
 
 

@@ -12,7 +12,7 @@ from conformance.worker.deadlines import KILL_S
 from conformance.worker.output import Evidence
 from conformance.worker.starving import Delays
 from harness.clusters.launchers import Exit, TargetDown
-from harness.clusters.launchers.gathering import Hello
+from harness.clusters.launchers.hellos import Hello
 from harness.clusters.launchers.host import Host, HostGone
 
 
@@ -25,12 +25,12 @@ class RemoteHost:
 
 
 @contextlib.contextmanager
-def lost(one: RemoteHost) -> Iterator[None]:
+def lost(remote_host: RemoteHost) -> Iterator[None]:
     """Turn a lost host into TargetDown with the host's name."""
     try:
         yield
     except HostGone as error:
-        raise TargetDown(f"host {one.hello} was lost: {agents(error)}") from error
+        raise TargetDown(f"host {remote_host.hello} was lost: {agents(error)}") from error
 
 
 def agents(gone: HostGone) -> str:
@@ -84,10 +84,10 @@ class HostProcesses:
         asked = {self._places[p] for p in running}
         numbers: dict[RemoteHost, int] = {}
         for one in self._hosts:
-            mine = self._on(one)
+            host_processes = self._on(one)
             with contextlib.suppress(HostGone):
-                stacks = [place for place in mine if place in asked]
-                numbers[one] = one.host.ask("evidence", places=mine, stacks=stacks)
+                stacks = [place for place in host_processes if place in asked]
+                numbers[one] = one.host.ask("evidence", places=host_processes, stacks=stacks)
         found: dict[str, Evidence] = {}
         for one, number in numbers.items():
             with contextlib.suppress(HostGone):

@@ -107,8 +107,8 @@ class WayStarter:
         for process, log in self._running:
             code = process.poll()
             if code is not None:
-                said = tail(log).strip() or "(nothing)"
-                return f"{self._way.program} ended with status {code}, and said: {said}"
+                output = tail(log).strip() or "(nothing)"
+                return f"{self._way.program} ended with status {code}, and said: {output}"
         return None
 
     def close(self) -> None:

@@ -125,30 +125,32 @@ class Agreement:
         return found
 
 
-def agree(results: Results, entries: Sequence[Entry], oracle: str | None = None) -> Agreement:
-    """Compare everything in the results; `oracle` is the JAX whose legacy pmap is the reference for
-    all.
+def agree(results: Results, entries: Sequence[Entry], reference: str | None = None) -> Agreement:
+    """Compare everything in the results; `reference` is a JAX whose legacy pmap is that for all.
 
     By default it is, for each clause, the newest in which legacy pmap conforms, or else the newest
     in which it ran: in its last release legacy pmap can do less than before.
     """
-    given = None if oracle is None else _reference_target(results, oracle)
+    reference_target = None if reference is None else _reference_target(results, reference)
     done = Agreement(tuple(entries))
     for clause in results.clauses:
         for topology in results.grid[clause]:
-            sound = given or _sound(results, clause, topology)
+            sound = reference_target or _sound(results, clause, topology)
             for target in results.targets:
                 if not target.unavailable:
                     _compare(done, results, clause, topology, target, sound)
     if not any(counts.cells for counts in done.pairs.values()):
-        raise CompareError("no clause was run under two implementations: nothing can be compared")
+        raise CompareError(
+            "no clause was run under two implementations, so nothing can be compared: give "
+            "results with more of them"
+        )
     return done
 
 
-def _reference_target(results: Results, oracle: str) -> Target:
-    name, _, version = oracle.rpartition("@")
+def _reference_target(results: Results, reference: str) -> Target:
+    name, _, version = reference.rpartition("@")
     if name not in ("", LEGACY):
-        raise CompareError(f"--reference {oracle}: write it {LEGACY}@VERSION")
+        raise CompareError(f"--reference {reference}: write it {LEGACY}@VERSION")
     return chosen(results, version, "--reference")
 
 
@@ -172,19 +174,19 @@ def _compare(
     clause: str,
     topology: str,
     target: Target,
-    oracle: Target | None,
+    reference: Target | None,
 ) -> None:
-    def cell(implementation: str, of: Target = target) -> Cell | None:
-        return _cell(results, CellKey(clause, of.key, implementation, topology))
+    def cell(implementation: str, at_target: Target = target) -> Cell | None:
+        return _cell(results, CellKey(clause, at_target.key, implementation, topology))
 
     jax = target.jax or ""
     sides = [(target, cell(LEGACY))]
-    if oracle is not None and _later(target, oracle):
-        sides.append((oracle, cell(LEGACY, oracle)))
+    if reference is not None and _later(target, reference):
+        sides.append((reference, cell(LEGACY, reference)))
     compared = False
-    for of, side in sides:
+    for at_target, side in sides:
         for other in (NEW, SHARD_MAP):
-            pair = Pair(LEGACY, of.jax or "", other, jax)
+            pair = Pair(LEGACY, at_target.jax or "", other, jax)
             compared |= _pair(done, results, pair, side, cell(other))
     if not compared:
         _pair(done, results, Pair(NEW, jax, SHARD_MAP, jax), cell(NEW), cell(SHARD_MAP))
@@ -197,11 +199,11 @@ def _cell(results: Results, key: CellKey) -> Cell | None:
     return outcome.runs[-1].cell
 
 
-def _later(target: Target, than: Target) -> bool:
+def _later(target: Target, other: Target) -> bool:
     return (
-        target.platform == than.platform
-        and target.key != than.key
-        and version_order(target.jax or "") > version_order(than.jax or "")
+        target.platform == other.platform
+        and target.key != other.key
+        and version_order(target.jax or "") > version_order(other.jax or "")
     )
 
 

@@ -18,7 +18,7 @@ from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
 
 # How bad a cell's verdict is for whoever uses JAX; what is not here says nothing of it.
-_GRAVITY = {
+_RANK = {
     Verdict.CONFORMS: 0,
     Verdict.KNOWN_DEVIATION: 1,
     Verdict.FLAKY: 2,
@@ -201,7 +201,7 @@ def _cells(
 
 
 def _kind(old: Outcome, new: Outcome) -> Kind | None:
-    before, after = _GRAVITY.get(old.verdict), _GRAVITY.get(new.verdict)
+    before, after = _RANK.get(old.verdict), _RANK.get(new.verdict)
     if before is None or after is None:
         return None if old.verdict is new.verdict else Kind.OTHER
     if before != after:
@@ -226,13 +226,17 @@ def cause_of(outcome: Outcome) -> str:
 def _grouped(changes: Iterable[Change], old: Results, new: Results) -> list[Group]:
     groups: dict[tuple[Kind, str, str, str], list[Change]] = {}
     for one in changes:
-        told = one.old if one.kind is Kind.REPAIR else one.new
-        slug = cause_of(told) or (cause_of(one.old) if one.kind is Kind.OTHER else "")
+        outcome = one.old if one.kind is Kind.REPAIR else one.new
+        slug = cause_of(outcome) or (cause_of(one.old) if one.kind is Kind.OTHER else "")
         claim = "" if slug else new.clauses[one.key.clause].claim
         # That nothing is left to be compared has one reason, whatever was claimed.
-        silent = told.verdict not in _GRAVITY
-        of = ("", "", told.reason) if silent else (slug, claim, "" if slug else masked(told.reason))
-        groups.setdefault((one.kind, *of), []).append(one)
+        silent = outcome.verdict not in _RANK
+        about = (
+            ("", "", outcome.reason)
+            if silent
+            else (slug, claim, "" if slug else masked(outcome.reason))
+        )
+        groups.setdefault((one.kind, *about), []).append(one)
     causes = {**old.causes, **new.causes}
     order = list(Kind)
     return sorted(
@@ -247,13 +251,13 @@ def _grouped(changes: Iterable[Change], old: Results, new: Results) -> list[Grou
 def _lonely(
     old: Results, new: Results, pairs: Iterable[tuple[Target | None, Target | None]]
 ) -> list[str]:
-    said = []
+    lines = []
     for a, b in pairs:
         if a and not b:
-            said.append(f"{old.labels[a.key]} is in OLD alone")
+            lines.append(f"{old.labels[a.key]} is in OLD alone")
         if b and not a:
-            said.append(f"{new.labels[b.key]} is in NEW alone")
-    return said
+            lines.append(f"{new.labels[b.key]} is in NEW alone")
+    return lines
 
 
 def _redeclared(old: Results, new: Results, both: Iterable[CellKey]) -> list[str]:

@@ -88,7 +88,7 @@ def tables_of(path: Path, name: str) -> Iterator[tuple[str, Any]]:
     data = load_toml(path, EntryError)
     entries = data.pop(name, [])
     if data or not isinstance(entries, list):
-        raise EntryError(f"{path}: entries are written [[{name}]], and nothing else is")
+        raise EntryError(f"{path}: only [[{name}]] entries are allowed; correct or remove the rest")
     return ((f"{path.name}, entry {n}", raw) for n, raw in enumerate(entries, 1))
 
 
@@ -99,7 +99,7 @@ def within(versions: str, jax: str) -> bool:
     for part in filter(None, versions.split(",")):
         match = _COMPARISON.fullmatch(part.strip())
         if match is None:
-            raise EntryError(f"{versions!r} is no range of versions: write it '>=0.9,<0.11'")
+            raise EntryError(f"{versions!r} is not a range of versions: write it '>=0.9,<0.11'")
         there = version_order(match[2])[1:4]
         holds = {
             "<": here < there,
@@ -148,9 +148,9 @@ def _entry(raw: Mapping[str, Any], where: str) -> Entry:
     if type(made["review"]) is not datetime.date:
         raise EntryError(f"{where}: review must be a date, written 2027-01-31 without quotes")
     if type(made.get("same", True)) is not bool:
-        raise EntryError(f"{where}: same is true, or left out")
+        raise EntryError(f"{where}: write same = true, or leave it out")
     if sum(bool(made.get(key)) for key in ("claim", "cause", "same")) > 1:
-        raise EntryError(f"{where}: one of claim, cause and same says it, not several")
+        raise EntryError(f"{where}: give only one of claim, cause and same")
     try:
         within(made.get("jax", ""), "0")
     except EntryError as error:

@@ -93,7 +93,7 @@ class Seen(NamedTuple):
 
     clause: str
     topology: str
-    felt: ShownEffect
+    shown: ShownEffect
     verdict: Verdict
     before: Verdict | None  # at the old side; None where the baseline says nothing of it
     alone: bool = False
@@ -156,12 +156,12 @@ class Entry:
     @property
     def ran_before(self) -> bool:
         """Return whether any of the programs did not raise before."""
-        return any(not one.felt.refused for one in self.seen)
+        return any(not one.shown.refused for one in self.seen)
 
     @property
     def second_call(self) -> bool:
         """Return whether for any program the first call succeeds and the second fails."""
-        return any(one.felt.second_call for one in self.seen)
+        return any(one.shown.second_call for one in self.seen)
 
 
 def in_processes(entries: Iterable[Entry]) -> str:
@@ -205,10 +205,10 @@ class Upgrade:
         parts: dict[int, list[Entry]] = {}
         for one in some:
             whole = wholes.get((one.whole.cause, one.by)) if one.whole else None
-            told = whole is not None and one.ran_before <= whole.ran_before
-            if whole is not None and told and one.places <= whole.places:
+            matters_as_much = whole is not None and one.ran_before <= whole.ran_before
+            if whole is not None and matters_as_much and one.places <= whole.places:
                 parts.setdefault(id(whole), []).append(one)
-        inner = {id(one) for held in parts.values() for one in held}
+        inner = {id(one) for group_parts in parts.values() for one in group_parts}
         return tuple((one, tuple(parts.get(id(one), ()))) for one in some if id(one) not in inner)
 
     def counted(self, group: Group) -> int:

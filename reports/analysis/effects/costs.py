@@ -9,7 +9,7 @@ from reports.analysis.effects.digest import Step
 from reports.analysis.effects.effect import Effect, ShownEffect
 
 MORE_MEMORY = 1.4  # times as much at the peak: runs of one program differ by up to 1.35 times
-MORE_FUNCTIONS = 10  # times as many as before: a call's own work in Python is felt
+MORE_FUNCTIONS = 10  # times as many as before: then a call's own work in Python is noticed
 
 
 def costs(old: Step, new: Step) -> Iterator[ShownEffect]:
@@ -17,13 +17,15 @@ def costs(old: Step, new: Step) -> Iterator[ShownEffect]:
     yield from _moved(old, new)
     # What a first call compiles depends on what was compiled before it in the same process.
     if new.name in REPEATED and old.compiled == 0 and (new.compiled or 0) > 0:
-        said = f"compiles {new.compiled} programs again in “{new.name}”"
+        sentence = f"compiles {new.compiled} programs again in “{new.name}”"
         kind = "What was compiled before is traced and compiled again"
-        yield ShownEffect(Effect.MOVES_MORE, said, new.name, kind)
+        yield ShownEffect(Effect.MOVES_MORE, sentence, new.name, kind)
     if old.functions is not None and (new.functions or 0) > MORE_FUNCTIONS * (old.functions + 1):
-        said = f"a call runs some {new.functions} Python functions, where it ran {old.functions}"
+        sentence = (
+            f"a call runs some {new.functions} Python functions, where it ran {old.functions}"
+        )
         yield ShownEffect(
-            Effect.MOVES_MORE, said, new.name, "Each call runs many Python functions more"
+            Effect.MOVES_MORE, sentence, new.name, "Each call runs many Python functions more"
         )
     yield from _memory(old, new)
 
@@ -53,27 +55,29 @@ def _kinds(step: Step) -> str:
 
 def _memory(old: Step, new: Step) -> Iterator[ShownEffect]:
     if old.memory is not None and new.memory is not None:
-        said = f"{old.memory:.2g} → {new.memory:.2g} times its bytes at the peak"
+        sentence = f"{old.memory:.2g} → {new.memory:.2g} times its bytes at the peak"
         if new.memory > MORE_MEMORY * old.memory:
-            yield ShownEffect(Effect.NEEDS_MORE_MEMORY, f"needs {said}", new.name, "a higher peak")
+            yield ShownEffect(
+                Effect.NEEDS_MORE_MEMORY, f"needs {sentence}", new.name, "a higher peak"
+            )
         elif old.memory > MORE_MEMORY * new.memory:
-            yield ShownEffect(Effect.REPAIRED, f"needs less: {said}", new.name, "a lower peak")
+            yield ShownEffect(Effect.REPAIRED, f"needs less: {sentence}", new.name, "a lower peak")
     if old.reused is not None and new.reused is not None and old.reused != new.reused:
-        said = f"{old.reused} → {new.reused} donated buffers taken over"
+        sentence = f"{old.reused} → {new.reused} donated buffers taken over"
         if new.reused < old.reused:
             kind = "fewer donated buffers are taken over"
-            yield ShownEffect(Effect.NEEDS_MORE_MEMORY, said, new.name, kind)
+            yield ShownEffect(Effect.NEEDS_MORE_MEMORY, sentence, new.name, kind)
         else:
             yield ShownEffect(
-                Effect.REPAIRED, said, new.name, "more donated buffers are taken over"
+                Effect.REPAIRED, sentence, new.name, "more donated buffers are taken over"
             )
     if old.gone is not None and new.gone is not None and old.gone != new.gone:
         if sum(new.gone) < sum(old.gone):
-            said = "a donated argument is kept, where it was deleted"
-            yield ShownEffect(Effect.NEEDS_MORE_MEMORY, said, new.name, said)
+            sentence = "a donated argument is kept, where it was deleted"
+            yield ShownEffect(Effect.NEEDS_MORE_MEMORY, sentence, new.name, sentence)
         else:
-            said = "a donated argument is deleted, where it was kept"
-            yield ShownEffect(Effect.REPAIRED, said, new.name, said)
+            sentence = "a donated argument is deleted, where it was kept"
+            yield ShownEffect(Effect.REPAIRED, sentence, new.name, sentence)
 
 
 def size_of(count: int) -> str:

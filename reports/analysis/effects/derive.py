@@ -56,10 +56,10 @@ def derive(old: Digest | None, new: Digest) -> ShownEffect:
     if new.died is not None:
         return _death(old, new.died)
     if old is None:
-        return min(_alone(new), key=_gravity, default=not_measured(NO_BASELINE))
+        return min(_alone(new), key=_rank, default=not_measured(NO_BASELINE))
     if old.died is not None:
-        return min(_alone(new), key=_gravity, default=_revived(old.died, new))
-    return min(_compared(old, new), key=_gravity, default=SAME)
+        return min(_alone(new), key=_rank, default=_revived(old.died, new))
+    return min(_compared(old, new), key=_rank, default=SAME)
 
 
 def alone(new: Digest) -> tuple[ShownEffect, ...]:
@@ -98,15 +98,15 @@ def failing(new: Digest) -> ShownEffect | None:
         if step.outcome == RAISED:
             return ShownEffect(Effect.RAISES, _error(step), step.name, _kind(step))
         first = step.failed[0]
-        said = f"not as it should be: {_cut(first.saw)}"
+        sentence = f"not as it should be: {_cut(first.saw)}"
         return ShownEffect(
-            _OF_CODE.get(first.code, Effect.LIES_ELSEWHERE), said, step.name, first.code
+            _OF_CODE.get(first.code, Effect.LIES_ELSEWHERE), sentence, step.name, first.code
         )
     return None
 
 
-def _gravity(felt: ShownEffect) -> int:
-    return felt.effect.gravity
+def _rank(shown: ShownEffect) -> int:
+    return shown.effect.rank
 
 
 def _death(old: Digest | None, died: Died) -> ShownEffect:
@@ -167,8 +167,8 @@ def _steps(old: Step, new: Step, before: Step | None) -> Iterator[ShownEffect]:
         case "returned", "raised":
             second = _fails_again(before, new)
             effect = Effect.HANGS if _deadlocked(new) else Effect.RAISES
-            said = f"returned → {_error(new)}"
-            yield ShownEffect(effect, said, new.name, _kind(new), second_call=second)
+            sentence = f"returned → {_error(new)}"
+            yield ShownEffect(effect, sentence, new.name, _kind(new), second_call=second)
         case "raised", "returned":
             if (wrong := _wrong(new)) is not None:
                 yield replace(_other_numbers(new, wrong, f"raised {old.error} → "), refused=True)
@@ -226,8 +226,8 @@ def _other_numbers(step: Step, saw: str, before: str = "") -> ShownEffect:
 
 def _values(old: Step, new: Step) -> Iterator[ShownEffect]:
     if len(old.leaves) != len(new.leaves):
-        said = f"returned {len(old.leaves)} values → returns {len(new.leaves)}"
-        yield _changed(old, new, said, "another number of values")
+        sentence = f"returned {len(old.leaves)} values → returns {len(new.leaves)}"
+        yield _changed(old, new, sentence, "another number of values")
         return
     for one, other in zip(old.leaves, new.leaves, strict=True):
         found = _leaf(old, new, one, other)
@@ -239,12 +239,14 @@ def _counts(old: Step, new: Step) -> Iterator[ShownEffect]:
     before, after = (
         tuple(n for leaf in step.leaves for n in leaf.values or ()) for step in (old, new)
     )
-    said = _COUNTED[old.name]
+    counted = _COUNTED[old.name]
     if before < after:
-        told = f"{said}: {_shown(after)} in place of {_shown(before)} times after each call"
-        yield ShownEffect(Effect.MOVES_MORE, told, new.name, said)
+        sentence = f"{counted}: {_shown(after)} in place of {_shown(before)} times after each call"
+        yield ShownEffect(Effect.MOVES_MORE, sentence, new.name, counted)
     elif before > after:
-        yield ShownEffect(Effect.REPAIRED, f"{said} less often", new.name, f"{said} less often")
+        yield ShownEffect(
+            Effect.REPAIRED, f"{counted} less often", new.name, f"{counted} less often"
+        )
 
 
 def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> ShownEffect | None:
@@ -254,12 +256,12 @@ def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> ShownEffect | None:
     if one.dtype != other.dtype:
         return _changed(old, new, f"returned {one.dtype} → {other.dtype}", "another dtype")
     if one.local is not None and other.local is not None and one.local != other.local:
-        said = f"returned shape {[*one.local]} here → {[*other.local]}"
-        return _changed(old, new, said, "another shape")
+        sentence = f"returned shape {[*one.local]} here → {[*other.local]}"
+        return _changed(old, new, sentence, "another shape")
     if one.values is not None and other.values is not None and one.values != other.values:
         if not apart_by_rounding(one.values, other.values, one.dtype):
-            said = _numbers(one.values, other.values)
-            return _changed(old, new, said, "other numbers")
+            sentence = _numbers(one.values, other.values)
+            return _changed(old, new, sentence, "other numbers")
     elif one.text != other.text and _wrong(new) is not None and _wrong(old) is None:
         return _changed(old, new, f"returned {_cut(one.text)} → {_cut(other.text)}", "another text")
     where = _place(one, other)
@@ -268,15 +270,15 @@ def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> ShownEffect | None:
     )
 
 
-def _changed(old: Step, new: Step, said: str, shape: str) -> ShownEffect:
+def _changed(old: Step, new: Step, sentence: str, shape: str) -> ShownEffect:
     """Return the effect of another result: fixed only if the model says wrong before and
     right now.
     """
     if _wrong(old) is not None and _wrong(new) is None:
         return ShownEffect(
-            Effect.REPAIRED, f"wrong before: {said}", new.name, f"right now: {shape}"
+            Effect.REPAIRED, f"wrong before: {sentence}", new.name, f"right now: {shape}"
         )
-    return ShownEffect(Effect.WRONG_NUMBERS, said, new.name, shape)
+    return ShownEffect(Effect.WRONG_NUMBERS, sentence, new.name, shape)
 
 
 def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
@@ -286,21 +288,21 @@ def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
         kind = OF_ALL_ROWS if wider else "the array is of another shape"
         return f"{kind}: shape {[*one.shape]} → {[*other.shape]}", kind
     if one.type != other.type:
-        said = f"{one.type} → {other.type}"
-        return said, said
+        sentence = f"{one.type} → {other.type}"
+        return sentence, sentence
     if one.deleted != other.deleted:
-        said = "deleted now" if other.deleted else "no longer deleted"
-        return said, said
+        sentence = "deleted now" if other.deleted else "no longer deleted"
+        return sentence, sentence
     if one.memory_kind != other.memory_kind and one.memory_kind and other.memory_kind:
-        said = f"in memory {one.memory_kind} → {other.memory_kind}"
-        return said, said
+        sentence = f"in memory {one.memory_kind} → {other.memory_kind}"
+        return sentence, sentence
     if one.devices is not None and other.devices is not None and one.devices != other.devices:
         return _devices(one.devices, other.devices)
     if one.committed is not None and other.committed is not None:
         words = ("not bound to devices", "bound to its devices")
         if one.committed != other.committed:
-            said = f"{words[one.committed]} → {words[other.committed]}"
-            return said, said
+            sentence = f"{words[one.committed]} → {words[other.committed]}"
+            return sentence, sentence
     return None
 
 

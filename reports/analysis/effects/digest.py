@@ -70,7 +70,7 @@ class Step(NamedTuple):
     memory: float | None = None
     reused: int | None = None
     gone: tuple[bool, ...] | None = None
-    lies: tuple[tuple[int, ...], ...] | None = None
+    placement: tuple[tuple[int, ...], ...] | None = None
     failed: tuple[Failed, ...] = ()
     job: str = ""  # how a process of a plain job ended: "exit 0", "SIGABRT", "hangs"
 
@@ -207,7 +207,7 @@ def _noted(extra: Json, compiled: int | None) -> dict[str, Any]:
         "memory": _multiple(extra),
         "reused": _reused(extra),
         "gone": _gone(extra),
-        "lies": _lies(extra),
+        "placement": _placement(extra),
         "job": job_end(extra)[0],
     }
 
@@ -306,7 +306,7 @@ def _gone(extra: Json) -> tuple[bool, ...] | None:
     return None
 
 
-def _lies(extra: Json) -> tuple[tuple[int, ...], ...] | None:
+def _placement(extra: Json) -> tuple[tuple[int, ...], ...] | None:
     lies = extra.get("lies")
     if not isinstance(lies, list) or not all(isinstance(one, list) for one in lies):
         return None

@@ -94,12 +94,12 @@ def edits(found: Upgrade) -> Edits:
     )
     order = list(Group)
 
-    def gravest(one: Edit) -> tuple[int, int]:
-        first = min(order.index(entry.group) for entry in one.averts)
-        counted = sum(e.programs for e in one.averts if order.index(e.group) == first)
+    def by_severity(edit: Edit) -> tuple[int, int]:
+        first = min(order.index(entry.group) for entry in edit.averts)
+        counted = sum(e.programs for e in edit.averts if order.index(e.group) == first)
         return first, -counted
 
-    return Edits(tuple(sorted(some, key=gravest)), tuple(unknown))
+    return Edits(tuple(sorted(some, key=by_severity)), tuple(unknown))
 
 
 def by_title(entries: Iterable[Entry]) -> dict[str, list[Entry]]:

@@ -25,9 +25,9 @@ class Effect(StrEnum):
     NOT_MEASURED = "not measured"
 
     @property
-    def gravity(self) -> int:
+    def rank(self) -> int:
         """A sort key: 0 is the most severe."""
-        return _GRAVITY[self]
+        return _RANK[self]
 
     @property
     def css(self) -> str:
@@ -45,7 +45,7 @@ class Effect(StrEnum):
         return _MEANINGS[self]
 
 
-_GRAVITY = {effect: place for place, effect in enumerate(Effect)}
+_RANK = {effect: place for place, effect in enumerate(Effect)}
 
 _WORDS = {
     Effect.CRASHES: "crash",

@@ -76,62 +76,62 @@ class Explained:
         self._known_of: dict[Hashable, Known | None] = {}
         self._entry_of: dict[Hashable, Entry | None] = {}
 
-    def why(self, felt: ShownEffect, old: CellKey, new: CellKey) -> Why:
+    def why(self, shown: ShownEffect, old: CellKey, new: CellKey) -> Why:
         """Return what explains an effect from one cell to another."""
         before, after = self._cell(old), self._cell(new)
         if before is None or after is None:
             return UNEXPLAINED
-        told = self._matching_entry(felt, old, new)
-        if told is not None and told.cause:
-            return Why(By.CAUSE, told.cause)
-        if told is not None:
-            return Why(By.DOCUMENT, told.claim, told.says)
-        if felt.effect is Effect.REPAIRED:  # what a document announces mends nothing
+        entry = self._matching_entry(shown, old, new)
+        if entry is not None and entry.cause:
+            return Why(By.CAUSE, entry.cause)
+        if entry is not None:
+            return Why(By.DOCUMENT, entry.claim, entry.says)
+        if shown.effect is Effect.REPAIRED:  # what a document announces mends nothing
             return UNEXPLAINED
-        if after.verdict is Verdict.CONFORMS and (cause := self._ended(before, felt.step)):
+        if after.verdict is Verdict.CONFORMS and (cause := self._ended(before, shown.step)):
             return Why(By.ENDED, cause)
         sides = [(key.implementation, key.target.jax or "") for key in (old, new)]
         pair = Pair(*sides[0], *sides[1])
-        claim = self._results.claims.get(documented(self._results, pair, before, after, felt.step))
+        claim = self._results.claims.get(documented(self._results, pair, before, after, shown.step))
         if claim is None or claim.claim_kind == SILENCE:
             return UNEXPLAINED
         return Why(By.DOCUMENT, claim.slug)
 
     def _matching_entry(
-        self, felt: ShownEffect, old: CellKey, new: CellKey
+        self, shown: ShownEffect, old: CellKey, new: CellKey
     ) -> Known | Entry | None:
         """Return the entry that describes the effect; None if there is none.
 
         A claim distinguishes implementations, never two versions of one.
         """
-        asked = felt.effect, felt.shape, new.implementation, new.clause, new.topology
+        asked = shown.effect, shown.shape, new.implementation, new.clause, new.topology
         if asked not in self._known_of:
-            known = (one for one in self._known if one.matches(felt, new))
+            known = (one for one in self._known if one.matches(shown, new))
             self._known_of[asked] = next(known, None)
-        told = self._known_of[asked] or self._compared(felt, old, new)
-        if told is not None and told.claim and old.implementation == new.implementation != JAX:
+        entry = self._known_of[asked] or self._compared(shown, old, new)
+        if entry is not None and entry.claim and old.implementation == new.implementation != JAX:
             return None
-        return told
+        return entry
 
-    def _carried(self, one: Entry | Known) -> bool:
+    def _carried(self, entry: Entry | Known) -> bool:
         """Return whether the results contain what an entry names."""
-        return one.cause in self._results.causes or one.claim in self._results.claims
+        return entry.cause in self._results.causes or entry.claim in self._results.claims
 
     def _cell(self, key: CellKey) -> Cell | None:
         runs = self._results.outcome(key).runs
         return runs[-1].cell if runs else None
 
-    def _compared(self, felt: ShownEffect, old: CellKey, new: CellKey) -> Entry | None:
+    def _compared(self, shown: ShownEffect, old: CellKey, new: CellKey) -> Entry | None:
         """Return the only entry of the comparison that describes the effect's fields.
 
         A known issue precedes a claim, and a change of every sharding's kind says nothing of
         placement.
         """
-        shows = _SHOWS.get(felt.effect, ())
+        shows = _SHOWS.get(shown.effect, ())
         found = [
             (one.field, entry)
             for one in (self._between(old, new) if shows else ())
-            if one.field in shows and one.step == felt.step
+            if one.field in shows and one.step == shown.step
             if (entry := self._entry(one, old, new)) is not None
         ]
         causes = {entry.cause: entry for _, entry in found if entry.cause}

@@ -72,14 +72,14 @@ def _raised(step: Mapping[str, Any], before: list[Mapping[str, Any]]) -> str:
 
 def _job(steps: list[Mapping[str, Any]]) -> str:
     """Return how the first failed process of a plain job ended, else the first of all."""
-    told = []
+    processes = []
     for step in steps:
         extra = step.get("extra")
         if of_job(str(step.get("name"))) and isinstance(extra, dict) and job_end(extra)[0]:
-            told.append(job_end(extra))
-    if not told:
+            processes.append(job_end(extra))
+    if not processes:
         return ""
-    end, *printed = next((one for one in told if one[0] != _WELL), told[0])
-    said = ", ".join(printed)
-    said = said if len(said) <= _PRINTED else said[:_PRINTED] + "…"
-    return f"{end}: {said}" if said else end
+    end, *printed = next((one for one in processes if one[0] != _WELL), processes[0])
+    text = ", ".join(printed)
+    text = text if len(text) <= _PRINTED else text[:_PRINTED] + "…"
+    return f"{end}: {text}" if text else end

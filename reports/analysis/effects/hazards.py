@@ -97,8 +97,8 @@ class Hazard:
         processes.
         """
         found = {
-            A_JOB if of_job(felt.step) else key.topology
-            for key, felt in self.shown.items()
+            A_JOB if of_job(shown.step) else key.topology
+            for key, shown in self.shown.items()
             if key.implementation == implementation and key.target.jax == jax
         }
         return tuple(sorted(found, key=topology_order))
@@ -112,22 +112,22 @@ def hazards(effects: Effects) -> tuple[Hazard, ...]:
     for key, outcome in results.outcomes.items():
         if outcome.verdict not in RAN:
             continue
-        for felt in effects.alone(key):
-            danger = _OF_EFFECT.get(felt.effect, Danger.SECOND_CALL)
+        for shown in effects.alone(key):
+            danger = _OF_EFFECT.get(shown.effect, Danger.SECOND_CALL)
             slug = effects.cause_of(key.clause, outcome)
             if danger is Danger.WRONG_NUMBERS and slug in rewrites().output_only:
                 continue  # what is printed or numbered otherwise
             claim = results.clauses[key.clause].claim
-            place = (danger, slug) if slug else (danger, "", claim, felt.shape)
+            place = (danger, slug) if slug else (danger, "", claim, shown.shape)
             one = found.get(place)
             if one is None:
                 cause = results.causes.get(slug)
-                one = Hazard(danger, cause, key.clause, felt.sentence, _why(outcome))
+                one = Hazard(danger, cause, key.clause, shown.sentence, _why(outcome))
                 found[place] = one
-            one.shown[key] = felt
+            one.shown[key] = shown
             size = len(results.clauses[key.clause].source)
             if size < len(results.clauses[one.clause].source):
-                one.clause, one.sentence, one.why = key.clause, felt.sentence, _why(outcome)
+                one.clause, one.sentence, one.why = key.clause, shown.sentence, _why(outcome)
     some = list(found.values())
     _ran(results, some)
     order = list(Danger)
@@ -160,19 +160,19 @@ def of_version(some: Iterable[Hazard], jax: str) -> Iterator[Hazard]:
             yield one
 
 
-def averts(effects: Effects, one: Hazard, jax: str) -> str:
+def averts(effects: Effects, hazard: Hazard, jax: str) -> str:
     """Return what averts it in a version, for the first implementation that shows it; "" if
     nothing.
 
     That is its known issue's edit, if what shows that it works was run.
     """
-    if one.cause is None:
+    if hazard.cause is None:
         return ""
-    targets = dict.fromkeys(key.target for key in one.shown if key.target.jax == jax)
+    targets = dict.fromkeys(key.target for key in hazard.shown if key.target.jax == jax)
     found = (
-        effects.remedies.edit(one.cause, name, target)
-        for name in one.implementations
+        effects.remedies.edit(hazard.cause, name, target)
+        for name in hazard.implementations
         for target in targets
-        if one.topologies(name, jax)
+        if hazard.topologies(name, jax)
     )
     return next(filter(None, found), "")

@@ -43,11 +43,11 @@ class Known:
     says: str = ""
     where: str = "an entry"  # its file and number
 
-    def matches(self, felt: ShownEffect, new: CellKey) -> bool:
+    def matches(self, shown: ShownEffect, new: CellKey) -> bool:
         """Return whether the entry is about this effect in this cell."""
         return (
-            felt.effect.value in self.effect
-            and like(self.shape, felt.shape)
+            shown.effect.value in self.effect
+            and like(self.shape, shown.shape)
             and new.implementation in self.new_in
             and any(fnmatchcase(new.clause, pattern) for pattern in self.clause)
             and any(fnmatchcase(new.topology, pattern) for pattern in self.topology)
@@ -74,9 +74,9 @@ def _known(raw: Mapping[str, Any], where: str) -> Known:
             none = ", ".join(sorted(unknown))
             raise EntryError(f"{where}: no {key} is called {none}; there are {', '.join(there)}")
     if bool(made.get("cause")) == bool(made.get("claim")):
-        raise EntryError(f"{where}: a cause or a claim says what it is, and one of them alone")
+        raise EntryError(f"{where}: give either a cause or a claim")
     if bool(made.get("claim")) != bool(made.get("says")):
-        raise EntryError(f"{where}: says tells what follows from a claim, and stands with one")
+        raise EntryError(f"{where}: says needs a claim: it states what follows from it")
     return Known(**made, where=where)
 
 

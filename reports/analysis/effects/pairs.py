@@ -89,7 +89,7 @@ def side(results: Results, text: str, option: str) -> Side:
 
 
 class Row(NamedTuple):
-    """A clause on one of its topologies: of every pair of sides, a pair of cells."""
+    """A clause on one of its topologies: a pair of cells for each pair of sides."""
 
     clause: Clause
     topology: str
@@ -100,7 +100,7 @@ class Row(NamedTuple):
 class Cellular(NamedTuple):
     """A cell as a pair needs it: its digest, None where it was not run, and its outcome.
 
-    `cause` is what explains it; `alike` is equal for cells of a clause of which the same is told.
+    `cause` is what explains it; `alike` is equal for cells of a clause that read the same.
     """
 
     digest: Digest | None
@@ -112,7 +112,7 @@ class Cellular(NamedTuple):
 class Effects:
     """The effects between cells of some results, computed when asked for and kept.
 
-    `also` is what else is asked of cells: `once` has the answers, of one reading of each.
+    `also` are further questions to cells; `once` answers all of them in one reading of each.
     """
 
     def __init__(self, results: Results, *also: Callable[[Cell], Any]) -> None:
@@ -124,7 +124,7 @@ class Effects:
         self._digests: dict[CellKey, Digest | None] = {}
         self.once = Once(digest, ended, *also, shared=digest)
         self._digest, self._ended = self.once.to(digest), self.once.to(ended)
-        self._felt: dict[tuple[int, int], ShownEffect] = {}
+        self._shown: dict[tuple[int, int], ShownEffect] = {}
         self._alone: dict[int, tuple[ShownEffect, ...]] = {}
 
     @cached_property
@@ -144,24 +144,23 @@ class Effects:
         )
 
     def between(self, clause: str, topology: str, old: Side, new: Side) -> ShownEffect | None:
-        """The effect on a clause's program; None where neither side has anything to say of it."""
+        """Return the effect on a clause's program; None where neither side has a result."""
         before = cell_of(self.results, clause, topology, old)
         after = cell_of(self.results, clause, topology, new)
         if before == after:
             return None
         one, other = self.digest_of(before), self.digest_of(after)
         if other is not None:
-            return self.felt(one, other)
+            return self.derive(one, other)
         if one is None:
             return None
         outcome = self.results.outcome(after)
         return not_measured(f"{outcome.verdict.value}: {outcome.reason}")
 
     def from_baseline(self, key: CellKey, baseline: Side | None) -> ShownEffect | None:
-        """Return what code feels that moves from a baseline to a cell; None where nothing is to be
-        said.
+        """Return the effect on code that moves from a baseline to a cell; None without one.
 
-        Without an observed baseline only what is a hazard by itself is felt.
+        Without an observed baseline, only a hazard by itself is an effect.
         """
         if baseline is None or key.implementation == baseline.implementation:
             return None
@@ -169,21 +168,21 @@ class Effects:
         after = self.digest_of(key)
         if before == key or after is None:
             return None
-        found = self.felt(self.digest_of(before), after)
+        found = self.derive(self.digest_of(before), after)
         return None if found.effect is Effect.NOT_MEASURED else found
 
     def happened(self, key: CellKey) -> str:
         """Return what happened in a cell, in a few words."""
         return happened(self.results.outcome(key), self._ended)
 
-    def column(self, of: Side) -> tuple[Cellular | None, ...]:
+    def column(self, side: Side) -> tuple[Cellular | None, ...]:
         """Return, per row, the cell of `side`, or None where it does not apply."""
-        if of.place not in self._columns:
-            self._columns[of.place] = tuple(
-                self._cellular(cell_of(self.results, row.clause.clause, row.topology, of))
+        if side.place not in self._columns:
+            self._columns[side.place] = tuple(
+                self._cellular(cell_of(self.results, row.clause.clause, row.topology, side))
                 for row in self.rows
             )
-        return self._columns[of.place]
+        return self._columns[side.place]
 
     def in_rows(self, old: Side, new: Side) -> list[ShownEffect | None]:
         """Return, per row, the effect from one side to another; None where the new side was not
@@ -191,24 +190,24 @@ class Effects:
         """
         before, after = self._digested(old), self._digested(new)
         # Nearly all are known from another pair of sides.
-        found = [*map(self._felt.get, zip(map(id, before), map(id, after), strict=True))]
-        for at, felt in enumerate(found):
-            if felt is None and (there := after[at]) is not None:
-                found[at] = self.felt(before[at], there)
+        found = [*map(self._shown.get, zip(map(id, before), map(id, after), strict=True))]
+        for at, shown in enumerate(found):
+            if shown is None and (there := after[at]) is not None:
+                found[at] = self.derive(before[at], there)
         return found
 
-    def _digested(self, of: Side) -> tuple[Digest | None, ...]:
-        if of.place not in self._digests_of:
-            digests = (None if cell is None else cell.digest for cell in self.column(of))
-            self._digests_of[of.place] = tuple(digests)
-        return self._digests_of[of.place]
+    def _digested(self, side: Side) -> tuple[Digest | None, ...]:
+        if side.place not in self._digests_of:
+            digests = (None if cell is None else cell.digest for cell in self.column(side))
+            self._digests_of[side.place] = tuple(digests)
+        return self._digests_of[side.place]
 
-    def felt(self, old: Digest | None, new: Digest) -> ShownEffect:
+    def derive(self, old: Digest | None, new: Digest) -> ShownEffect:
         """Return the effect between two digests of this object."""
         place = id(old), id(new)
-        if place not in self._felt:
-            self._felt[place] = derive(old, new)
-        return self._felt[place]
+        if place not in self._shown:
+            self._shown[place] = derive(old, new)
+        return self._shown[place]
 
     def alone(self, key: CellKey) -> tuple[ShownEffect, ...]:
         """The hazards of a cell by itself."""
@@ -220,7 +219,7 @@ class Effects:
         return self._alone[id(found)]
 
     def digest_of(self, key: CellKey) -> Digest | None:
-        """Return what of a cell is felt; None where it was not run."""
+        """Return the digest of a cell; None where it was not run."""
         if key not in self._digests:
             outcome = self.results.outcomes.get(key)
             if outcome is None or outcome.verdict not in RAN:
@@ -244,11 +243,9 @@ class Effects:
         others = self._causes.get((clause, _begun(outcome)), set())
         return next(iter(others)) if len(others) == 1 else ""
 
-    def why(self, felt: ShownEffect, old: CellKey, new: CellKey) -> Why:
-        """Return what explains what is felt between two cells, where the new one's entry does
-        not.
-        """
-        return self._explained.why(felt, old, new)
+    def why(self, shown: ShownEffect, old: CellKey, new: CellKey) -> Why:
+        """Return what explains the effect between two cells, where the new one's entry does not."""
+        return self._explained.why(shown, old, new)
 
     @cached_property
     def _explained(self) -> Explained:
@@ -272,10 +269,9 @@ class Effects:
         alike = likeness(outcome.runs[-1].cell) or key, cause
         return Cellular(digest, outcome, cause, self._alike.setdefault(alike, len(self._alike)))
 
-    def kept(self, *of: Hashable) -> dict[Hashable, Any]:
-        """Return what a function keeps of these results between its calls, for what it is asked
-        of."""
-        return self._kept.setdefault(of, {})
+    def kept(self, *question: Hashable) -> dict[Hashable, Any]:
+        """Return what a function stores with these results between calls, by its question."""
+        return self._kept.setdefault(question, {})
 
 
 def _begun(outcome: Outcome) -> str:
@@ -283,7 +279,7 @@ def _begun(outcome: Outcome) -> str:
     return masked(outcome.reason)[:_REASON_KEPT]
 
 
-def cell_of(results: Results, clause: str, topology: str, of: Side) -> CellKey:
+def cell_of(results: Results, clause: str, topology: str, side: Side) -> CellKey:
     """The cell of a clause on one side; what maps nothing is the same under all implementations."""
-    implementation = JAX if JAX in results.clauses[clause].expected else of.implementation
-    return CellKey(clause, of.target.key, implementation, topology)
+    implementation = JAX if JAX in results.clauses[clause].expected else side.implementation
+    return CellKey(clause, side.target.key, implementation, topology)

@@ -42,7 +42,7 @@ class Change:
     def effects(self) -> tuple[Effect, ...]:
         """The effects that it averts, the most severe first."""
         found = {entry.effect for entry in self.averts}
-        return tuple(sorted(found, key=lambda effect: effect.gravity))
+        return tuple(sorted(found, key=lambda effect: effect.rank))
 
     @property
     def words(self) -> float:
@@ -112,8 +112,8 @@ def _likely(changes: Iterable[Change]) -> list[Change]:
     return shown
 
 
-def _place(one: Change) -> Place:
-    return one.place
+def _place(change: Change) -> Place:
+    return change.place
 
 
 def usage(results: Results, entry: Entry) -> Usage:

@@ -113,7 +113,7 @@ def load_changes(old: str, new: str, file: Path = FILE) -> tuple[IssueChange, ..
     if old == new:
         return ()
     if key not in raw["pairs"]:
-        raise PublishedError(f"--to {new}: an upgrade goes to the same or a newer JAX than {old}")
+        raise PublishedError(f"--to {new}: name the JAX of {old} or a newer one")
     some = (raw["changes"][at] for at in raw["pairs"][key])
     return tuple(
         IssueChange(cause, severity, tuple(where), refused)

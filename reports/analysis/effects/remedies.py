@@ -50,8 +50,8 @@ def fared(results: Results, clause: str, implementation: str, target: TargetKey)
         places.setdefault(results.outcome(key).verdict, []).append(topology)
 
     def on(*verdicts: Verdict) -> tuple[str, ...]:
-        held = {where for verdict in verdicts for where in places.get(verdict, ())}
-        return tuple(where for where in results.grid[clause] if where in held)
+        found = {where for verdict in verdicts for where in places.get(verdict, ())}
+        return tuple(where for where in results.grid[clause] if where in found)
 
     expected = results.clauses[clause].expected.get(implementation, "")
     return Fared(

@@ -38,7 +38,7 @@ from reports.store.codes import NOTE
 from reports.store.order import NEW, SHARD_MAP
 from reports.store.results import Results
 
-# What a failing fix is not told apart by: it is graver than that it does not help.
+# Effects more severe than a fix that does not help: they are reported as themselves.
 _GRAVER = (Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS)
 
 
@@ -71,7 +71,7 @@ class _Made:
     old: Side
     new: Side
     found: dict[_Key, list[Seen]] = field(default_factory=dict)
-    said: dict[_Key, str] = field(default_factory=dict)  # beside the claims that announce it
+    says: dict[_Key, str] = field(default_factory=dict)  # beside the claims that announce it
     missing: Counter[tuple[Verdict, bool]] = field(default_factory=Counter)
     compared: set[tuple[str, str]] = field(default_factory=set)  # number of processes, fact
     changed: set[tuple[str, str]] = field(default_factory=set)
@@ -89,8 +89,8 @@ class _Made:
 
     def upgrade(self) -> Upgrade:
         before_of, after_of = self.effects.column(self.old), self.effects.column(self.new)
-        felt, rows = self.effects.in_rows(self.old, self.new), self.effects.rows
-        same, others = self._parted(felt)
+        effects, rows = self.effects.in_rows(self.old, self.new), self.effects.rows
+        same, others = self._parted(effects)
         self.same_cells = len(same)
         compared = (
             row for row in same if (one := before_of[row]) is not None and one.digest is not None
@@ -101,7 +101,7 @@ class _Made:
                 rows[number],
                 before_of[number],
                 after_of[number],
-                felt[number],
+                effects[number],
             )
             if other is None or change is None:
                 self._note_missing(one, other)
@@ -115,12 +115,12 @@ class _Made:
             alike = number, -1 if before is None else before.alike
             if alike not in self.known:
                 self.known[alike] = self._changed(number, before, other, change)
-            if (told := self.known[alike]) is None:
+            if (known := self.known[alike]) is None:
                 self.same_cells += change.effect is Effect.SAME
                 continue
             self.changed.add(_place(row))
-            self.found.setdefault(told.key, []).append(told.seen)
-            self.said.setdefault(told.key, told.says)
+            self.found.setdefault(known.key, []).append(known.seen)
+            self.says.setdefault(known.key, known.says)
         entries = [self._entry(key, some) for key, some in self.found.items()]
         order = list(Group)
         return Upgrade(
@@ -154,54 +154,56 @@ class _Made:
             ),
         )
 
-    def _parted(self, felt: Sequence[ShownEffect | None]) -> tuple[list[int], list[int]]:
+    def _parted(self, effects: Sequence[ShownEffect | None]) -> tuple[list[int], list[int]]:
         """Return the numbers of the rows that are the same, nine of ten, and of the others."""
         same_target = self.old.target.key == self.new.target.key
         same, others = list[int](), list[int]()
-        for number, (row, change) in enumerate(zip(self.effects.rows, felt, strict=True)):
+        for number, (row, change) in enumerate(zip(self.effects.rows, effects, strict=True)):
             if same_target and row.maps_nothing:
                 continue
             (same if change is SAME and row.clause.fixes is None else others).append(number)
         return same, others
 
     def _changed(
-        self, number: int, before: Cellular | None, other: Cellular, felt: ShownEffect
+        self, number: int, before: Cellular | None, other: Cellular, shown: ShownEffect
     ) -> _Changed | None:
         """Return the change of a row with this effect; None if nothing changed."""
         # Seldom is more asked of the old cell than its verdict and what explains it.
-        asked = number, felt, before and (before.outcome.verdict, before.cause)
+        asked = number, shown, before and (before.outcome.verdict, before.cause)
         if asked in self.known:
             return self.known[asked]
         row = self.effects.rows[number]
-        found, compared = self._change_of(row, before, other, felt)
+        found, compared = self._change_of(row, before, other, shown)
         if not compared:
             self.known[asked] = found
         return found
 
     def _change_of(
-        self, row: Row, before: Cellular | None, other: Cellular, felt: ShownEffect
+        self, row: Row, before: Cellular | None, other: Cellular, shown: ShownEffect
     ) -> tuple[_Changed | None, bool]:
         """Return the change of a row, and whether the cells were compared to explain it."""
-        group = GROUP_OF.get(felt.effect)
-        if self._fix_fails(row.clause, felt, other) and other.digest is not None:
+        group = GROUP_OF.get(shown.effect)
+        if self._fix_fails(row.clause, shown, other) and other.digest is not None:
             wrong = failing(other.digest)
-            group, felt = (group, felt) if wrong is None else (Group.FIX_FAILS, wrong)
+            group, shown = (group, shown) if wrong is None else (Group.FIX_FAILS, wrong)
         if group is None:
             return None, False
         was = None if before is None else before.outcome.verdict
         seen = Seen(
-            row.clause.clause, row.topology, felt, other.outcome.verdict, was, _alone(row.clause)
+            row.clause.clause, row.topology, shown, other.outcome.verdict, was, _alone(row.clause)
         )
         # A repair is told by what was wrong; or by what lets pass now what was refused.
-        told = (before, other) if group is Group.REPAIRED and before is not None else (other,)
+        cells_described = (
+            (before, other) if group is Group.REPAIRED and before is not None else (other,)
+        )
         failed = () if other.digest is None else other.digest.failed
         noted = bool(failed) and all(one.code == NOTE for one in failed)
-        why = self._why(seen, group, [cell.cause for cell in told], noted)
+        why = self._why(seen, group, [cell.cause for cell in cells_described], noted)
         compared = why is None
         if why is None:
             sides = self.old, self.new
             cells = (cell_of(self.results, seen.clause, seen.topology, of) for of in sides)
-            why = self.effects.why(seen.felt, *cells)
+            why = self.effects.why(seen.shown, *cells)
         return _Changed(seen, self._key(seen, group, why), why.says), compared
 
     def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
@@ -214,7 +216,7 @@ class _Made:
         if why.by is not By.NOTHING:
             return _Key(group, why.by, why.slug, "", "")
         claim = "" if group in _BY_SHAPE else self.results.clauses[seen.clause].claim
-        return _Key(group, why.by, "", claim, "" if group in _BY_CLAIM else seen.felt.shape)
+        return _Key(group, why.by, "", claim, "" if group in _BY_CLAIM else seen.shown.shape)
 
     def _why(self, seen: Seen, group: Group, causes: Sequence[str], noted: bool) -> Why | None:
         """Return what explains a change: the first known issue that applies. None if the cells
@@ -223,7 +225,7 @@ class _Made:
         `noted`: what they explain is a probe's note, which says nothing about a result's placement.
         """
         # Whatever else such a cell does, shard_map's arrays are of all rows, as its documents say.
-        all_rows = seen.felt.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP
+        all_rows = seen.shown.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP
         cause = next(filter(None, causes), "")
         elsewhere = group is Group.LIES and noted
         if cause and not all_rows and not elsewhere and self._applies(cause, seen, group):
@@ -254,9 +256,9 @@ class _Made:
         old_lacks = one is None or one.digest is None
         self.missing[was if old_lacks else now, old_lacks] += 1
 
-    def _fix_fails(self, clause: Clause, felt: ShownEffect, other: Cellular) -> bool:
+    def _fix_fails(self, clause: Clause, shown: ShownEffect, other: Cellular) -> bool:
         fix = clause.fixes is not None
-        return fix and other.outcome.verdict in FAILED and felt.effect not in _GRAVER
+        return fix and other.outcome.verdict in FAILED and shown.effect not in _GRAVER
 
     def _entry(self, key: _Key, some: list[Seen]) -> Entry:
         clauses = self.results.clauses
@@ -264,8 +266,8 @@ class _Made:
         smallest = min(
             some,
             key=lambda one: (
-                one.felt.effect.gravity,
-                one.felt.refused,
+                one.shown.effect.rank,
+                one.shown.refused,
                 not self._named(cause, one.clause),
                 *self._size(one.clause),
             ),
@@ -297,11 +299,11 @@ class _Made:
         if self.new.implementation != NEW:
             return False
         there = Side(SHARD_MAP, self.new.target)
-        felt = [self.effects.between(one.clause, one.topology, self.old, there) for one in some]
+        effects = [self.effects.between(one.clause, one.topology, self.old, there) for one in some]
         return all(
             one is not None
             and (one.effect in (Effect.SAME, Effect.REPAIRED) or one.shape == OF_ALL_ROWS)
-            for one in felt
+            for one in effects
         )
 
     def _named(self, cause: Cause | None, clause: str) -> bool:
@@ -324,7 +326,7 @@ class _Made:
             return cause.title, cause.sentence
         if key.by is By.DOCUMENT:
             statement = self.results.claims[key.claim].statement.rstrip(".")
-            return f"Documented: {statement}", self.said[key]
+            return f"Documented: {statement}", self.says[key]
         clause = self.results.clauses[example.clause]
         if key.group in _BY_SHAPE:
             return _TITLES[key.group].format(key.shape), ""
@@ -376,9 +378,9 @@ def _place(row: Row) -> tuple[str, str]:
     return processes(row.topology), row.fact
 
 
-def _facts(some: Iterable[tuple[str, str]], of: str = "") -> set[str]:
+def _facts(some: Iterable[tuple[str, str]], group: str = "") -> set[str]:
     """Return the facts, of all or of one number of processes."""
-    return {fact for where, fact in some if of in ("", where)}
+    return {fact for where, fact in some if group in ("", where)}
 
 
 _MOVED = {
@@ -394,7 +396,7 @@ def _effect(group: Group, some: Sequence[Seen]) -> Effect:
     """
     if group in _MOVED:
         return _MOVED[group]
-    return min((one.felt.effect for one in some), key=lambda effect: effect.gravity)
+    return min((one.shown.effect for one in some), key=lambda effect: effect.rank)
 
 
 def _became_right(seen: Seen) -> bool:

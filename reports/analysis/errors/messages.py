@@ -95,54 +95,56 @@ class _Gathered:
     example: str = ""
     keys: dict[CellKey, str] = field(default_factory=dict)  # and the cause of each
 
-    def add(self, key: CellKey, cause: str, said: RecordedMessage, words: str) -> None:
-        self.types[said.type] += 1
-        if said.phase and said.phase != "unknown":
-            self.phases[said.phase] += 1
+    def add(self, key: CellKey, cause: str, message: RecordedMessage, words: str) -> None:
+        self.types[message.type] += 1
+        if message.phase and message.phase != "unknown":
+            self.phases[message.phase] += 1
         self.template = self.template or words
         self.keys[key] = cause
-        sentence = first_sentence(said.text)
+        sentence = first_sentence(message.text)
         if sentence not in self.titles and len(self.titles) < 2:
             self.titles.add(sentence)
-        if not self.example or _clearer(said.text, self.example):
-            self.example = said.text
+        if not self.example or _clearer(message.text, self.example):
+            self.example = message.text
 
 
 def messages(
-    results: Results, said_in: Callable[[Cell], tuple[RecordedMessage, ...]] | None = None
+    results: Results, messages_of: Callable[[Cell], tuple[RecordedMessage, ...]] | None = None
 ) -> tuple[Message, ...]:
     """Return every message of the results, by sort and type, the most frequent first."""
     gathered: dict[str, _Gathered] = {}
     known: dict[RecordedMessage, tuple[str, str]] = {}
-    said_in = said_in or Once(recorded_messages).to(recorded_messages)
+    messages_of = messages_of or Once(recorded_messages).to(recorded_messages)
     for key, outcome in results.outcomes.items():
-        for said in said_in(outcome.runs[-1].cell) if outcome.runs else ():
-            if said not in known:
-                words = template(said.text) if said.sort is not Sort.SIGNAL else said.text
-                known[said] = _page_of(said, words), words
-            name, words = known[said]
-            one = gathered.setdefault(name, _Gathered(said.sort))
+        for message in messages_of(outcome.runs[-1].cell) if outcome.runs else ():
+            if message not in known:
+                words = template(message.text) if message.sort is not Sort.SIGNAL else message.text
+                known[message] = _page_of(message, words), words
+            name, words = known[message]
+            one = gathered.setdefault(name, _Gathered(message.sort))
             clause = results.clauses[key.clause]
-            one.add(key, cause_of(outcome) or clause.cause, said, words)
+            one.add(key, cause_of(outcome) or clause.cause, message, words)
     ran = versions_run(results)
     newest = max(set().union(*ran.values()), key=version_order, default="")
     found = [_message(results, name, one, ran, newest) for name, one in gathered.items()]
     return tuple(_with_related(_ordered(found)))
 
 
-def _page_of(said: RecordedMessage, words: str) -> str:
-    if said.sort is Sort.SIGNAL:
-        return address("killed by", said.type)
-    return address(said.type, words)
+def _page_of(message: RecordedMessage, words: str) -> str:
+    if message.sort is Sort.SIGNAL:
+        return address("killed by", message.type)
+    return address(message.type, words)
 
 
 def recorded_messages(cell: Cell) -> tuple[RecordedMessage, ...]:
     """Return what each process raised, warned of and died of, each once."""
     steps = (step for one in cell.observations for step in _list(one.get("steps")))
-    said = [one for step in steps if isinstance(step, dict) for one in _of_step(step)]
+    messages = [one for step in steps if isinstance(step, dict) for one in _of_step(step)]
     died = cell.fault.processes if cell.fault else ()
-    said += [RecordedMessage(Sort.SIGNAL, one.signal, one.log or "") for one in died if one.signal]
-    return tuple(dict.fromkeys(said))
+    messages += [
+        RecordedMessage(Sort.SIGNAL, one.signal, one.log or "") for one in died if one.signal
+    ]
+    return tuple(dict.fromkeys(messages))
 
 
 def _of_step(step: Mapping[str, Any]) -> Iterator[RecordedMessage]:
@@ -165,28 +167,29 @@ def _of_step(step: Mapping[str, Any]) -> Iterator[RecordedMessage]:
 def _message(
     results: Results,
     name: str,
-    one: _Gathered,
+    gathered: _Gathered,
     ran: Mapping[tuple[str, str, str], set[str]],
     newest: str,
 ) -> Message:
-    types = tuple(type for type, _ in one.types.most_common())
-    told = one.titles.pop() if len(one.titles) == 1 else one.template
-    if one.sort is Sort.SIGNAL:
+    types = tuple(type for type, _ in gathered.types.most_common())
+    sentence = gathered.titles.pop() if len(gathered.titles) == 1 else gathered.template
+    if gathered.sort is Sort.SIGNAL:
         title = f"The process is killed by {types[0]}"
-    elif not one.template.strip(f"{SLOT} .,:()"):
-        title = f"{types[0]} {first_sentence(one.example)}".strip()
-        title = title if one.example.strip() else f"{types[0]} without a message"
+    elif not gathered.template.strip(f"{SLOT} .,:()"):
+        title = f"{types[0]} {first_sentence(gathered.example)}".strip()
+        title = title if gathered.example.strip() else f"{types[0]} without a message"
     else:
-        title = told
+        title = sentence
     return Message(
         slug=name,
-        sort=one.sort,
+        sort=gathered.sort,
         types=types,
         title=title,
-        example=one.example[:_EXAMPLE_LENGTH] + SLOT * (len(one.example) > _EXAMPLE_LENGTH),
-        phases=tuple(phase for phase, _ in one.phases.most_common()),
-        meanings=_meanings(results, one, ran, newest),
-        shown=tuple(where_shown(one.keys, ran)),
+        example=gathered.example[:_EXAMPLE_LENGTH]
+        + SLOT * (len(gathered.example) > _EXAMPLE_LENGTH),
+        phases=tuple(phase for phase, _ in gathered.phases.most_common()),
+        meanings=_meanings(results, gathered, ran, newest),
+        shown=tuple(where_shown(gathered.keys, ran)),
     )
 
 
@@ -205,8 +208,8 @@ def _meanings(
     groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     seen: dict[tuple[str, str], list[CellKey]] = defaultdict(list)
     for key, slug in one.keys.items():
-        told = slug if one.sort is not Sort.WARNING or quoting.get(slug) else ""
-        group = told, "" if told else results.clauses[key.clause].claim
+        explaining = slug if one.sort is not Sort.WARNING or quoting.get(slug) else ""
+        group = explaining, "" if explaining else results.clauses[key.clause].claim
         groups[group][key.clause] = None
         seen[group].append(key)
     last = {
@@ -265,13 +268,13 @@ def _with_related(found: list[Message]) -> Iterator[Message]:
         yield replace(one, related=tuple(other for other in others if other != one.slug))
 
 
-def _clearer(text: str, than: str) -> bool:
+def _clearer(text: str, other: str) -> bool:
     """Return whether a wording is the better example: without the harness's names, then shorter."""
 
     def rank(some: str) -> tuple[bool, int, str]:
         return any(name in some for name in _HARNESS_NAMES), len(some), some
 
-    return rank(text) < rank(than)
+    return rank(text) < rank(other)
 
 
 def _list(value: Any) -> list[Any]:

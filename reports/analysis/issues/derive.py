@@ -164,7 +164,7 @@ def _asking(tests: Mapping[str, Seen]) -> Found:
     some = [one.effect for one in tests.values() if one.effect is not None]
     if not some:
         return REMOVED
-    return Found(State.AFFECTED, min(some, key=lambda effect: effect.gravity))
+    return Found(State.AFFECTED, min(some, key=lambda effect: effect.rank))
 
 
 def _test(key: CellKey) -> str:
@@ -232,15 +232,15 @@ class _Effects:
         effects = self._effects
         hazards = effects.alone(key)
         if hazards:
-            return min((one.effect for one in hazards), key=lambda some: some.gravity)
+            return min((one.effect for one in hazards), key=lambda some: some.rank)
         if key.implementation == JAX or rewrites().library_of(self._cause.cause):
             return self._of_plain(key)
-        felt = effects.from_baseline(key, self._baseline)
-        if felt is not None:
+        shown = effects.from_baseline(key, self._baseline)
+        if shown is not None:
             # An array of all processes' rows, as documented.
-            wrong = felt.effect is Effect.WRONG_NUMBERS
+            wrong = shown.effect is Effect.WRONG_NUMBERS
             all_rows = wrong and key.implementation == SHARD_MAP
-            return Effect.LIES_ELSEWHERE if all_rows else felt.effect
+            return Effect.LIES_ELSEWHERE if all_rows else shown.effect
         digest = effects.digest_of(key)
         raised = digest is not None and any(
             step.outcome == RAISED and step.name != WITHOUT_THE_FIX for _, step in digest.steps()
@@ -256,7 +256,7 @@ class _Effects:
         for before in self._free(key):
             digest = self._effects.digest_of(before)
             if digest is not None:
-                found = self._effects.felt(digest, after).effect
+                found = self._effects.derive(digest, after).effect
                 break
         if found is None or found in _NO_CHANGE:
             outcome = self._effects.results.outcomes[key]

@@ -49,7 +49,7 @@ class Issue:
     def worst(self) -> Effect | None:
         """The most severe effect anywhere; None if it has none."""
         every = (one.effect for row in self.rows.values() for one in row.values())
-        return min((one for one in every if one), key=lambda one: one.gravity, default=None)
+        return min((one for one in every if one), key=lambda one: one.rank, default=None)
 
     def found(self, where: Where, processes: str = "") -> Found:
         """Return its state in a place; programs that map nothing count for every
@@ -93,7 +93,7 @@ class Issue:
         if one.effect is several.effect:
             return "one process and several"
         milder, kind = max(
-            (one.effect, ONE), (several.effect, SEVERAL), key=lambda pair: pair[0].gravity
+            (one.effect, ONE), (several.effect, SEVERAL), key=lambda pair: pair[0].rank
         )
         return f"with {_WORDS[kind]}: {milder.words}"
 
@@ -114,4 +114,4 @@ class Issue:
 
 
 def _severity(found: Found) -> tuple[int, int]:
-    return _ORDER.index(found.state), found.effect.gravity if found.effect else 0
+    return _ORDER.index(found.state), found.effect.rank if found.effect else 0

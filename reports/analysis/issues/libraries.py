@@ -154,5 +154,5 @@ def by_library(
 
 def _worst(some: Iterable[Found]) -> Found:
     ran = [one for one in some if one.state not in (State.NOT_TESTED, State.REMOVED)]
-    told = [one for one in ran if one.effect is not None] or ran
-    return min(told, key=lambda one: one.effect.gravity if one.effect else 0, default=NOT_TESTED)
+    affected = [one for one in ran if one.effect is not None] or ran
+    return min(affected, key=lambda one: one.effect.rank if one.effect else 0, default=NOT_TESTED)

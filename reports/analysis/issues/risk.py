@@ -91,7 +91,7 @@ def risk(
         if effect is None or one.usage not in _ORDINARY:
             continue
         defect = one.cause.part_of or one.cause.cause
-        if defect not in worst or effect.gravity < worst[defect][0].gravity:
+        if defect not in worst or effect.rank < worst[defect][0].rank:
             worst[defect] = effect, one
     counted = {severity: list[Issue]() for severity in RiskKind}
     for effect, one in worst.values():

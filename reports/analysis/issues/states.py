@@ -99,7 +99,7 @@ def _own(tests: Tests, count: int) -> Found:
     shown = [one.effect for one in tests.values() if one.shows]
     effects = [effect for effect in shown if effect is not None]
     if effects:
-        return Found(State.AFFECTED, min(effects, key=lambda one: one.gravity))
+        return Found(State.AFFECTED, min(effects, key=lambda one: one.rank))
     if shown:
         return Found(State.SAME)
     failed = [one for one in tests.values() if not one.holds]

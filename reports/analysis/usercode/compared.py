@@ -69,16 +69,21 @@ def compare(baseline: Json, run: Json) -> Compared:
     return Compared(baseline, run, tuple(found), same)
 
 
-def _found(one: Difference, baseline: Json, run: Json) -> Found:
-    seen, matters = one.seen, True
-    if one.field == FAULT:
+def _found(difference: Difference, baseline: Json, run: Json) -> Found:
+    seen, matters = difference.seen, True
+    if difference.field == FAULT:
         seen = " → ".join(
             "none" if r["fault"] is None else r["fault"]["detail"] for r in (baseline, run)
         )
-    elif one.field == COLLECTIVES:
-        added = added_collectives(baseline, run, one.step)
+    elif difference.field == COLLECTIVES:
+        added = added_collectives(baseline, run, difference.step)
         seen = "; ".join(f"new: {c}" for c in added) or seen
-    elif one.field == VALUES:
-        matters = one.new != ROUNDED
-        seen = describe_values(steps_named(baseline, one.step), steps_named(run, one.step)) or seen
-    return Found(one.step, one.field, one.old, one.new, seen, matters)
+    elif difference.field == VALUES:
+        matters = difference.new != ROUNDED
+        seen = (
+            describe_values(
+                steps_named(baseline, difference.step), steps_named(run, difference.step)
+            )
+            or seen
+        )
+    return Found(difference.step, difference.field, difference.old, difference.new, seen, matters)

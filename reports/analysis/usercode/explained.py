@@ -112,34 +112,34 @@ def explain(compared: Compared, entries: Iterable[Entry], issues: Mapping[str, I
 
 
 def _explained(
-    one: Found, compared: Compared, entries: Iterable[Entry], issues: Mapping[str, Issue]
+    found: Found, compared: Compared, entries: Iterable[Entry], issues: Mapping[str, Issue]
 ) -> Found:
     for before, after, words in (
         (compared.baseline, compared.run, ""),
         (compared.run, compared.baseline, "no longer: "),
     ):
-        likely = _likely(one, before, after, issues)
+        likely = _likely(found, before, after, issues)
         if likely:
             others = f" (or: {', '.join(i.slug for i in likely[1:])})" if likely[1:] else ""
             says = f"{words}{likely[0].title}{others}"
-            return dataclasses.replace(one, cause=likely[0].slug, says=says)
-    if one.field in (COLLECTIVES, BYTES) and (slug := _indexing(one, compared)) in issues:
-        return dataclasses.replace(one, cause=slug, says=issues[slug].title)
+            return dataclasses.replace(found, cause=likely[0].slug, says=says)
+    if found.field in (COLLECTIVES, BYTES) and (slug := _indexing(found, compared)) in issues:
+        return dataclasses.replace(found, cause=slug, says=issues[slug].title)
     old, new = _implementation(compared.baseline), _implementation(compared.run)
     if old == new:
-        return one  # the entries are about implementations that differ
-    difference = Difference(one.step, one.field, one.old, one.new)
-    clause = KNOWN_AS.get(one.step, "user_code")
+        return found  # the entries are about implementations that differ
+    difference = Difference(found.step, found.field, found.old, found.new)
+    clause = KNOWN_AS.get(found.step, "user_code")
     topology, jax = compared.run["topology"], compared.run["jax"]
     for entry in entries:
         if entry.matches(difference, (old, new), clause, topology, jax):
-            return dataclasses.replace(one, cause=entry.cause, claim=entry.claim, says=entry.says)
-    return one
+            return dataclasses.replace(found, cause=entry.cause, claim=entry.claim, says=entry.says)
+    return found
 
 
-def _indexing(one: Found, compared: Compared) -> str:
+def _indexing(found: Found, compared: Compared) -> str:
     """Return the known issue of an index or a slice that added all new collectives; else empty."""
-    added = added_collectives(compared.baseline, compared.run, one.step)
+    added = added_collectives(compared.baseline, compared.run, found.step)
     if not added or not all(_OF_AN_INDEX.fullmatch(moved.program) for moved in added):
         return ""
     return SLICING if any(moved.operation == _GATHERS for moved in added) else INDEXING
@@ -151,13 +151,16 @@ def _implementation(run: Mapping[str, Any]) -> str:
 
 
 def _likely(
-    one: Found, before: Mapping[str, Any], after: Mapping[str, Any], issues: Mapping[str, Issue]
+    difference: Found,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    issues: Mapping[str, Issue],
 ) -> list[Issue]:
     """Return the known issues of the error or warning that `after` has and `before` has not."""
-    if one.field == WARNINGS:
-        texts = _warnings(after, one.step) - _warnings(before, one.step)
-    elif one.field in (OUTCOME, ERROR_TYPE, ERROR_TEXT):
-        texts = _messages(after, one.step) - _messages(before, one.step)
+    if difference.field == WARNINGS:
+        texts = _warnings(after, difference.step) - _warnings(before, difference.step)
+    elif difference.field in (OUTCOME, ERROR_TYPE, ERROR_TEXT):
+        texts = _messages(after, difference.step) - _messages(before, difference.step)
     else:
         return []
     found = [

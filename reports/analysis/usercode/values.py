@@ -34,14 +34,14 @@ def _differing(
     here: Json, there: Json, process: int, processes: int
 ) -> Iterator[tuple[Any, Any, str]]:
     pairs = zip(_leaves(here), _leaves(there), strict=False)
-    of = f" of process {process}" if processes > 1 else ""
+    of_process = f" of process {process}" if processes > 1 else ""
     for one, other in pairs:
         shape = one.get("local_shape")
         if shape is None or shape != other.get("local_shape"):
             continue
         for at, (a, b) in enumerate(zip(one["values"], other["values"], strict=False)):
             if str(a) != str(b):
-                yield a, b, f"result{one['path']}{_index(at, shape)}{of}"
+                yield a, b, f"result{one['path']}{_index(at, shape)}{of_process}"
 
 
 def _leaves(step: Json) -> Sequence[Json]:
@@ -67,11 +67,11 @@ def _gap(a: Any, b: Any) -> float:
     return math.inf if math.isnan(gap) else gap
 
 
-def _value(one: Any) -> complex:
-    if isinstance(one, list):
-        return complex(float(one[0]), float(one[1]))
-    return complex(float(one))
+def _value(value: Any) -> complex:
+    if isinstance(value, list):
+        return complex(float(value[0]), float(value[1]))
+    return complex(float(value))
 
 
-def _number(one: Any) -> str:
-    return f"{one:.6g}" if isinstance(one, float) else str(one)
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

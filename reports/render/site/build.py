@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 __all__ = ["PAGES", "SiteError", "build", "environment", "render"]
 
-# What makes pages: each is given the results with what is felt of them, and yields its own.
+# What makes pages: each takes the results with their effects, and yields its own pages.
 PAGES: tuple[Pages, ...] = (
     upgrades.pages,
     statements.pages,
@@ -283,14 +283,14 @@ def _frame(results: Results, made: Sequence[Page | Asset], repository: str) -> F
     days = sorted({target.started[:10] for target in results.targets if target.started})
     versions = [results.labels[t.key] for t in results.targets if not t.unavailable]
     platforms = sorted({t.platform for t in results.targets if t.platform})
-    said = (
+    summary = (
         ", ".join(platforms),
         " to ".join(dict.fromkeys([*versions[:1], *versions[-1:]])),
         " to ".join(dict.fromkeys([*days[:1], *days[-1:]])),
     )
     return Frame(
         navigation=tuple((word, path) for word, path in NAVIGATION if path in paths),
-        measured=" · ".join(filter(None, said)),
+        measured=" · ".join(filter(None, summary)),
         repository=repository,
     )
 

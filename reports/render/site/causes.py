@@ -111,7 +111,7 @@ class CauseView:
     versions: tuple[str, ...]
     newest: str
     edit: str = ""
-    kin: tuple[RelatedIssue, ...] = ()
+    related: tuple[RelatedIssue, ...] = ()
     slower: tuple[str, ...] = ()
     as_shard_map: str = ""
     rows: tuple[known_issues.PlaceRow, ...] = ()
@@ -208,7 +208,7 @@ def causes(effects: Effects) -> tuple[CauseView, ...]:
             views,
             key=lambda one: (
                 one.cause.section,
-                one.effect.gravity if one.effect else len(Effect),
+                one.effect.rank if one.effect else len(Effect),
                 one.cause.title,
             ),
         )
@@ -239,7 +239,7 @@ def _view(
         versions=versions(results),
         newest=versions(results)[newest],
         edit=effects.remedies.edit(cause, at, target),
-        kin=tuple(
+        related=tuple(
             RelatedIssue(cause_link(results, one.cause), effects.remedies.edit(one, at, target))
             for one in results.causes.values()
             if one.cause == cause.part_of or (one.part_of == cause.cause and not cause.part_of)
@@ -276,18 +276,18 @@ def _clause_link(
 
 def _places(results: Results, cells: list[CellKey]) -> tuple[PlaceRow, ...]:
     named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
-    held: dict[str, dict[str, set[str]]] = {}
+    shown: dict[str, dict[str, set[str]]] = {}
     for key in cells:
-        by_topology = held.setdefault(key.implementation, {})
+        by_topology = shown.setdefault(key.implementation, {})
         by_topology.setdefault(key.topology, set()).add(named[key.target])
     order, found = tuple(named.values()), []
-    for implementation in sorted(held, key=implementation_order):
+    for implementation in sorted(shown, key=implementation_order):
         by_range: dict[str, list[str]] = {}
-        for topology in sorted(held[implementation], key=topology_order):
-            where = ranges(order, held[implementation][topology])
+        for topology in sorted(shown[implementation], key=topology_order):
+            where = ranges(order, shown[implementation][topology])
             by_range.setdefault(where, []).append(topology)
         rows = tuple((", ".join(topologies), where) for where, topologies in by_range.items())
-        anywhere = ranges(order, set().union(*held[implementation].values()))
+        anywhere = ranges(order, set().union(*shown[implementation].values()))
         found.append(PlaceRow(implementation, anywhere, rows))
     return tuple(found)
 

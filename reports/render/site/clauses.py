@@ -77,7 +77,7 @@ class Seen:
     def alike(self) -> tuple[object, ...]:
         """Return a grouping key of cells with the same description."""
         why = (self.deviation.cause or self.deviation.why) if self.deviation else ""
-        # What a conforming cell moved or compiled differs between versions, and is felt.
+        # What a conforming cell communicated or compiled differs between versions, and matters.
         return self.outcome.verdict, self.words, why or _known_by(self.outcome.reason)
 
 
@@ -92,7 +92,7 @@ class OutcomeView:
     expected: str
     reason: str
     failed: tuple[FindingView, ...]
-    felt: ShownEffect | None
+    shown: ShownEffect | None
     deviation: Deviation | None
     cause: Link | None
     evidence: tuple[Evidence, ...]
@@ -105,7 +105,7 @@ class Implementation:
     """The outcomes under an implementation, newest first."""
 
     name: str
-    told: tuple[OutcomeView, ...]
+    outcomes: tuple[OutcomeView, ...]
 
 
 Span = tuple[Mark, str, str, str]  # mark, words, versions, anchor of the outcome
@@ -208,7 +208,7 @@ class ClausePage:
     @property
     def overview(self) -> bool:
         """Return whether there are too many outcomes to see without a table."""
-        return sum(len(one.told) for one in self.implementations) > _SEEN_AT_ONCE
+        return sum(len(one.outcomes) for one in self.implementations) > _SEEN_AT_ONCE
 
     def anchors(self, implementation: str) -> list[str]:
         """The anchors of an implementation's cells, where no overview has them."""
@@ -326,7 +326,7 @@ class ClausePage:
                 expected=self.clause.expected.get(implementation, "nothing is said"),
                 reason=shortened(first.outcome.reason, _REASON_SHOWN),
                 failed=findings(f for r in runs[-1:] for f in failed(r.cell))[:6],
-                felt=self.effects.from_baseline(first.key, self._baseline_side),
+                shown=self.effects.from_baseline(first.key, self._baseline_side),
                 deviation=first.deviation,
                 cause=self._cause(first.deviation),
                 evidence=shown,

@@ -52,13 +52,13 @@ class Drawn:
     @property
     def flat(self) -> str:
         """Return a sentence in place of a chart whose lines are all level; empty otherwise."""
-        said = []
+        lines = []
         for one in self.chart.series:
-            values = {self.chart.said(point.value) for point in one.points}
+            values = {self.chart.label(point.value) for point in one.points}
             if len(values) > 1:
                 return ""
-            said += [f"{one.name}: {value}" for value in values]
-        return f"{'; '.join(said)}, {self.chart.upwards}"
+            lines += [f"{one.name}: {value}" for value in values]
+        return f"{'; '.join(lines)}, {self.chart.upwards}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def ratios(
                 # The other side is of another version where this one has it no longer.
                 upwards=f"times {bases if len(others) == 1 else to}",
                 series=series(_names(key.implementation for key in here), points),
-                said=multiple,
+                label=multiple,
                 log=True,
                 even=1.0,
                 joined=False,
@@ -155,7 +155,7 @@ def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
                 categories=tuple(topologies),
                 upwards="times the local shard",
                 series=series(_names(key.implementation for key in here), points),
-                said=multiple,
+                label=multiple,
                 log=True,
                 even=1.0,
             ),
@@ -192,7 +192,7 @@ def moved_figures(results: Results) -> Group:
                     categories=tuple(target.jax or "?" for target in versions),
                     upwards="bytes moved / bytes of the result",
                     series=series(_names(key.implementation for key in cells), points),
-                    said=multiple,
+                    label=multiple,
                 ),
                 Link(title, clause_path(clause)),
             )
@@ -226,7 +226,7 @@ def memory_figures(measured: Memory) -> Group:
                 categories=tuple(row.label.removeprefix("jax ") for row in table.rows),
                 upwards="times its bytes at the peak",
                 series=series(_names(implementations), points),
-                said=multiple,
+                label=multiple,
                 even=1.0,
                 missing={
                     (implementation_words(name), at): one.missing if one else "does not apply"
@@ -275,12 +275,12 @@ def figure(chart: Chart, evidence: Link) -> list[Drawn]:
     """Return the chart with its numbers in a sentence; nothing if nothing was measured."""
     if not any(one.points for one in chart.series):
         return []
-    said = "; ".join(
+    text = "; ".join(
         f"{one.name}: "
-        + ", ".join(f"{chart.said(p.value)} at {chart.categories[p.at]}" for p in one.points)
+        + ", ".join(f"{chart.label(p.value)} at {chart.categories[p.at]}" for p in one.points)
         for one in chart.series
     )
-    return [Drawn(replace(chart, description=f"{chart.upwards}. {said}."), evidence)]
+    return [Drawn(replace(chart, description=f"{chart.upwards}. {text}."), evidence)]
 
 
 def _evidence(taken: Mapping[TimingKey, Timing], timing: str) -> Link:

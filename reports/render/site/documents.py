@@ -65,8 +65,8 @@ class ApiMark:
     @property
     def words(self) -> str:
         """The verdict in words."""
-        of = f" with {self.processes}" if self.processes else ""
-        return f"{_HOLDS[self.mark]} under {implementation_words(self.implementation)}{of}"
+        where = f" with {self.processes}" if self.processes else ""
+        return f"{_HOLDS[self.mark]} under {implementation_words(self.implementation)}{where}"
 
 
 @dataclass(frozen=True, slots=True)

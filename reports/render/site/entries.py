@@ -38,7 +38,7 @@ class EntryView:
 class Counted:
     """How many known issues and programs a group has, in total or for one kind of topology."""
 
-    of: str
+    place: str
     causes: int
     programs: int
 
@@ -68,12 +68,14 @@ class GroupView:
         """The counts with the classes by which a page shows one; no class where all are equal."""
         if self.places or len({one.words for one in self.counts}) == 1:
             return (("", self.counts[0].words),)
-        return tuple((f"for-{one.of}", one.words) for one in self.counts)
+        return tuple((f"for-{one.place}", one.words) for one in self.counts)
 
     @property
     def places(self) -> str:
         """The classes for filtering."""
-        return places_class({one.of for one in self.counts if one.causes and one.of in _PLACES})
+        return places_class(
+            {one.place for one in self.counts if one.causes and one.place in _PLACES}
+        )
 
 
 def side_words(side: Side) -> str:
@@ -90,7 +92,7 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
         groups.append(
             GroupView(
                 anchor=group_anchor(group),
-                effect=min((e.effect for e in entries), key=lambda e: e.gravity).value,
+                effect=min((e.effect for e in entries), key=lambda e: e.rank).value,
                 title=group.heading,
                 counts=tuple(
                     _counted(results, [(one, *some) for one, some in folded], of)
@@ -106,8 +108,8 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
     return tuple(groups)
 
 
-def _counted(results: Results, defects: Sequence[Sequence[Entry]], of: str) -> Counted:
-    wanted = {"one": ONE, "several": SEVERAL}.get(of, "")
+def _counted(results: Results, defects: Sequence[Sequence[Entry]], place: str) -> Counted:
+    wanted = {"one": ONE, "several": SEVERAL}.get(place, "")
     facts = [
         {
             results.clauses[one.clause].fact or one.clause
@@ -118,7 +120,7 @@ def _counted(results: Results, defects: Sequence[Sequence[Entry]], of: str) -> C
         }
         for entries in defects
     ]
-    return Counted(of, sum(map(bool, facts)), sum(map(len, facts)))
+    return Counted(place, sum(map(bool, facts)), sum(map(len, facts)))
 
 
 def entry_view(results: Results, found: Upgrade, entry: Entry, *, part: bool = False) -> EntryView:
@@ -130,7 +132,7 @@ def entry_view(results: Results, found: Upgrade, entry: Entry, *, part: bool = F
         notes=tuple(notes(entry)),
         where=where(entry),
         places=places_class(filtered(entry)),
-        example="" if entry.cause is not None else entry.example.felt.sentence,
+        example="" if entry.cause is not None else entry.example.shown.sentence,
         part=part,
     )
 
@@ -170,6 +172,6 @@ def counted_places(some: Sequence[_Placed]) -> tuple[tuple[str, int], ...]:
     return (("all", len(some)), *each)
 
 
-def filtered(one: Entry) -> set[str]:
+def filtered(entry: Entry) -> set[str]:
     """Return for how many processes a page shows something: for which it matters."""
-    return {"one" if place == ONE else "several" for place in one.matters}
+    return {"one" if place == ONE else "several" for place in entry.matters}

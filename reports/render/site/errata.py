@@ -1,6 +1,6 @@
 """Errors of the documentation: what the newest JAX does instead, as text to paste.
 
-A statement is listed if any of its tests failed on the newest JAX that ran, ordered by harm. The
+A statement is listed if any of its tests failed on the newest JAX that ran, by severity. The
 reason of the failure decides who should read it: the documents' authors, JAX's developers, or the
 platform's. Statements of one document that fail for one known issue are one entry.
 """
@@ -13,8 +13,8 @@ from itertools import groupby
 
 from conformance.model.records import Target
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.harm import Severity, harm
 from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.severity import Severity, severity_of
 from reports.render.site.corrections import COMMAND, PATCH, Correction, commit, corrections, patch
 from reports.render.site.documents import ClaimRow, Document
 from reports.render.site.issue_drafts import Checked, deviations, main_cause, text
@@ -36,14 +36,14 @@ _INSTEAD_LENGTH = 150
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A statement with failed tests, its harm, and its known issue.
+    """A statement with failed tests, its severity, and its known issue.
 
     `kind` is who should act, `instead` what happens in the most harmful test.
     """
 
     row: ClaimRow
     document: Document
-    harm: Severity
+    severity: Severity
     kind: str
     cause: str
     instead: str
@@ -58,7 +58,7 @@ class Failing:
     @property
     def alike(self) -> tuple[str, ...]:
         """Return the grouping key of entries; statements without a known issue stand alone."""
-        return (self.document.title, self.kind, self.harm, self.cause or self.row.claim.slug)
+        return (self.document.title, self.kind, self.severity, self.cause or self.row.claim.slug)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +90,18 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The statements with one kind of harm, by document."""
+    """The statements with one severity, by document."""
 
-    harm: Severity
+    severity: Severity
     documents: tuple[tuple[str, tuple[Entry, ...]], ...]
 
     @property
     def anchor(self) -> str:
-        return self.harm.name.lower().replace("_", "-")
+        return self.severity.name.lower().replace("_", "-")
 
     @property
     def title(self) -> str:
-        return self.harm.value[:1].upper() + self.harm.value[1:]
+        return self.severity.value[:1].upper() + self.severity.value[1:]
 
     @property
     def size(self) -> int:
@@ -170,26 +170,27 @@ def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asse
 
 
 def whole(page: ErrataPage) -> str:
-    """Return everything as one text: a line per statement, by harm, then the texts of issues."""
+    """Return one text: a line per statement, by severity, then the texts of issues."""
     lines = [f"# What the documents say and {page.version} does not, or not always, do", ""]
     texts = []
     for group in page.groups:
         lines += [f"## {group.title}", ""]
         for _, some in group.documents:
             for entry in some:
-                said = " / ".join(one.row.text for one in entry.statements)
+                text = " / ".join(one.row.text for one in entry.statements)
                 often = f"holds in {entry.ran - entry.failed} of {entry.ran} tests"
-                lines.append(f"* {said} ({often}) Measured: {entry.instead}")
+                lines.append(f"* {text} ({often}) Measured: {entry.instead}")
                 texts.append(f"---\n\n{group.title}\n\n{entry.text}")
         lines.append("")
     return "\n".join(["\n".join(lines), *texts])
 
 
 def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
-    """Return the untrue statements by harm, the most severe first.
+    """Return the untrue statements by severity, the most severe first.
 
-    Within a harm in the documents' order; for each document statements that are never true first,
-    and errors of the document before errors of JAX. Deviations of this platform only come last.
+    Within a severity, in the documents' order. Statements of a document that are never true come
+    first, and errors of the document before errors of JAX. Deviations of this platform only come
+    last.
     """
     results = effects.results
     target = results.targets[newest_index(results)]
@@ -200,7 +201,7 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
         for key, outcome in results.outcomes.items()
         if key.target == target.key and outcome.verdict is Verdict.REMOVED
     )
-    by_harm: dict[Severity, list[Entry]] = {harm: [] for harm in Severity}
+    by_severity: dict[Severity, list[Entry]] = {severity: [] for severity in Severity}
     for document in found:
         alike: dict[tuple[str, ...], list[Failing]] = {}
         for row in () if document.silent else document.claims:
@@ -208,14 +209,14 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
                 one = _failing(effects, document, row, target)
                 alike.setdefault(one.alike, []).append(one)
         for some in sorted(alike.values(), key=_order):
-            where = Severity.PLATFORM if some[0].kind == PLATFORM else some[0].harm
-            by_harm[where].append(_entry(results, some, target, removed))
+            where = Severity.PLATFORM if some[0].kind == PLATFORM else some[0].severity
+            by_severity[where].append(_entry(results, some, target, removed))
     groups = tuple(
         Group(
-            harm,
+            severity,
             tuple((title, tuple(some)) for title, some in groupby(all, key=lambda e: e.document)),
         )
-        for harm, all in by_harm.items()
+        for severity, all in by_severity.items()
         if all
     )
     checked = sum(row.newest in CHECKED for one in found if not one.silent for row in one.claims)
@@ -255,14 +256,14 @@ def _failing(effects: Effects, document: Document, row: ClaimRow, target: Target
         if mark_of(outcome.verdict) in CHECKED
     ]
     failed = [(k, o) for k, o in cells if mark_of(o.verdict) is not Mark.RIGHT]
-    harms = {key: _harm(effects, key) for key, _ in failed}
-    wrong = sorted(failed, key=lambda one: harms[one[0]].gravity)
+    severities = {key: _severity(effects, key) for key, _ in failed}
+    wrong = sorted(failed, key=lambda one: severities[one[0]].rank)
     kinds = {deviation.kind for deviation in deviations(wrong)}
-    gravest, outcome = wrong[0]
+    most_severe, outcome = wrong[0]
     return Failing(
         row=row,
         document=document,
-        harm=harms[gravest],
+        severity=severities[most_severe],
         kind=next((k for k in _KINDS if k in kinds), _KINDS[1]),
         cause=main_cause(results, wrong),
         instead=_instead(outcome),
@@ -295,8 +296,10 @@ def _entry(
     )
 
 
-def _harm(effects: Effects, key: CellKey) -> Severity:
-    return harm(effects.digest_of(key), fix=effects.results.clauses[key.clause].fixes is not None)
+def _severity(effects: Effects, key: CellKey) -> Severity:
+    return severity_of(
+        effects.digest_of(key), fix=effects.results.clauses[key.clause].fixes is not None
+    )
 
 
 def _instead(outcome: Outcome) -> str:

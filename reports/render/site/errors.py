@@ -205,26 +205,26 @@ def _page(
     )
 
 
-def _meaning(results: Results, one: Meaning) -> MeaningView:
-    cause = results.causes.get(one.cause)
+def _meaning(results: Results, meaning: Meaning) -> MeaningView:
+    cause = results.causes.get(meaning.cause)
     if cause is not None:
-        link = cause_link(results, one.cause)
+        link = cause_link(results, meaning.cause)
         return MeaningView(
             link,
             cause.sentence,
             True,
-            len(one.clauses),
-            one.until,
-            _named(one.shown),
-            rewrites().by_cause.get(one.cause),
+            len(meaning.clauses),
+            meaning.until,
+            _named(meaning.shown),
+            rewrites().by_cause.get(meaning.cause),
         )
-    slug = one.claim or results.clauses[one.clauses[0]].claim
+    slug = meaning.claim or results.clauses[meaning.clauses[0]].claim
     claim = results.claims.get(slug)
     if claim is None:
-        link = clause_link(results, one.clauses[0])
+        link = clause_link(results, meaning.clauses[0])
     else:
         link = Link(claim.statement, claim_path(claim))
-    return MeaningView(link, "", False, len(one.clauses), one.until, _named(one.shown))
+    return MeaningView(link, "", False, len(meaning.clauses), meaning.until, _named(meaning.shown))
 
 
 def _named(some: Sequence[Shown]) -> tuple[tuple[str, Shown], ...]:

@@ -105,13 +105,13 @@ def _make_room(kept: dict[Any, Any], most: int) -> None:
 def evidence(run: Run, version: str, topology: str, views: Views) -> Evidence:
     """Return what the record of a run shows."""
     cell = run.cell
-    held = [one for one in cell.findings if one.holds and one.step != _PROOF]
+    fulfilled = [one for one in cell.findings if one.holds and one.step != _PROOF]
     failed = [one for one in cell.findings if not one.holds]
     lines = (
         *fault_lines(cell, (_process(one) for one in _odd_first(cell)[:_FAULTY])),
         views.shown(cell.observations),
         *failed_lines(failed[:_FINDINGS]),
-        *held_lines(held[:_FINDINGS]),
+        *held_lines(fulfilled[:_FINDINGS]),
         *known_lines(cell),
     )
     return Evidence(
@@ -157,8 +157,10 @@ def _odd_first(cell: Cell) -> list[FaultProcess]:
     return sorted(processes, key=lambda one: ends.count((one.state, one.signal, one.exit)))
 
 
-def _process(one: FaultProcess) -> FaultProcess:
-    return structs.replace(one, stack=_tail(one.stack, _STACK), log=_tail(one.log, _LOG))
+def _process(process: FaultProcess) -> FaultProcess:
+    return structs.replace(
+        process, stack=_tail(process.stack, _STACK), log=_tail(process.log, _LOG)
+    )
 
 
 def _tail(text: str | None, limit: int) -> str | None:

@@ -108,11 +108,11 @@ def _in_step(step: Mapping[str, Any], note: Mapping[str, Any]) -> Met:
     reused, there = note[REUSED]
     deleted = step["extra"].get(DELETED)
     gone = isinstance(deleted, list) and bool(deleted) and all(deleted)
-    said = "with a warning" if step.get("warnings") else "in silence"
+    how = "with a warning" if step.get("warnings") else "in silence"
     if reused == there:
         return Met(0, f"taken over without a copy, {'and deleted' if gone else 'not deleted'}")
     if reused:
         return Met(1, "taken over in part")
     if gone:
-        return Met(2, f"copied and deleted, {said}")
-    return Met(3, f"not taken over, the original stays, {said}")
+        return Met(2, f"copied and deleted, {how}")
+    return Met(3, f"not taken over, the original stays, {how}")

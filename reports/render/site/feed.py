@@ -62,8 +62,8 @@ def _became_worse(entry: Entry) -> bool:
 def feed(found: Sequence[Worse], targets: Sequence[Target]) -> str:
     """Return the feed as Atom: an entry per version and platform, the newest first."""
 
-    def version(one: Worse) -> tuple[object, ...]:
-        return version_order(one.new.jax), one.new.target.platform or ""
+    def version(worse: Worse) -> tuple[object, ...]:
+        return version_order(worse.new.jax), worse.new.target.platform or ""
 
     ordered = sorted(found, key=version)
     entries = [_entry(list(some)) for _, some in groupby(ordered, key=version)]
@@ -109,8 +109,8 @@ def _entry(found: Sequence[Worse]) -> str:
 def _line(entry: Entry) -> str:
     many = f"{entry.programs} program{'s' * (entry.programs != 1)}"
     where = ", ".join(entry.topologies)
-    said = f"<b>{escape(entry.group.value)}</b>: {escape(plain(entry.title))}"
-    return f"<li>{said} ({many}, {escape(where)})</li>"
+    text = f"<b>{escape(entry.group.value)}</b>: {escape(plain(entry.title))}"
+    return f"<li>{text} ({many}, {escape(where)})</li>"
 
 
 def _part(target: Target) -> str:

@@ -105,11 +105,11 @@ def _factors(effects: Effects, form: Form, passing: str, topology: str) -> tuple
     )
 
 
-def _cell(one: Factor) -> FactorCell:
-    if not one.says:
+def _cell(factor: Factor) -> FactorCell:
+    if not factor.says:
         return FactorCell("", "", "g-none", "")
-    if one.says == "error":
-        return FactorCell("error", clause_path(one.clause), "e-raises", "")
-    css = "e-repaired" if one.right else "e-wrong-numbers"
-    note = f"in JAX {one.jax}; newer versions raise" if one.until else ""
-    return FactorCell(one.says, clause_path(one.clause), css, note)
+    if factor.says == "error":
+        return FactorCell("error", clause_path(factor.clause), "e-raises", "")
+    css = "e-repaired" if factor.right else "e-wrong-numbers"
+    note = f"in JAX {factor.jax}; newer versions raise" if factor.until else ""
+    return FactorCell(factor.says, clause_path(factor.clause), css, note)

@@ -51,7 +51,7 @@ def _chart(clause: str, chip: str, some: Sequence[Growth]) -> Chart:
         categories=tuple(map(str, chips)),
         upwards="sent to a chip / what lies on it",
         series=tuple(_series(some, chips)),
-        said=multiple,
+        label=multiple,
         # Where nothing is sent at all that is to be seen, and a logarithm has no place for it.
         log=any(point.bytes for one in some for point in one.points),
     )
@@ -65,4 +65,6 @@ def _series(some: Sequence[Growth], chips: Sequence[int]) -> Iterable[Series]:
 
 
 def _size(count: int) -> str:
-    return next((f"{count / of:g} {unit}" for unit, of in _UNITS if count >= of), f"{count} B")
+    return next(
+        (f"{count / size:g} {unit}" for unit, size in _UNITS if count >= size), f"{count} B"
+    )

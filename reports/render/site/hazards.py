@@ -139,19 +139,19 @@ def hazards_page(effects: Effects, some: Sequence[Hazard]) -> HazardsPage:
     )
 
 
-def hazard_anchor(one: Hazard) -> str:
+def hazard_anchor(hazard: Hazard) -> str:
     """Return a hazard's anchor."""
-    by = one.cause.cause if one.cause is not None else one.clause
-    return safe_name(f"{one.danger.name.lower().replace('_', '-')}-{by}")
+    by = hazard.cause.cause if hazard.cause is not None else hazard.clause
+    return safe_name(f"{hazard.danger.name.lower().replace('_', '-')}-{by}")
 
 
-def title_of(results: Results, one: Hazard) -> str:
+def title_of(results: Results, hazard: Hazard) -> str:
     """Return a hazard's title."""
-    if one.cause is not None:
-        return one.cause.title
-    if one.why:
-        return one.why.partition(". ")[0].rstrip(".")
-    return results.clauses[one.clause].title.rstrip(".")
+    if hazard.cause is not None:
+        return hazard.cause.title
+    if hazard.why:
+        return hazard.why.partition(". ")[0].rstrip(".")
+    return results.clauses[hazard.clause].title.rstrip(".")
 
 
 def _line(
@@ -184,63 +184,69 @@ def _under(implementations: Sequence[str]) -> str:
     return " and ".join(map(implementation_words, implementations))
 
 
-def _effect(one: Hazard) -> str:
-    return _EFFECT.get(one.danger, one.danger.value)
+def _effect(hazard: Hazard) -> str:
+    return _EFFECT.get(hazard.danger, hazard.danger.value)
 
 
-def _news(one: Hazard, versions: Sequence[str]) -> str:
+def _news(hazard: Hazard, versions: Sequence[str]) -> str:
     """Return since when it exists, and whether it still does."""
-    if library := _library(one):
+    if library := _library(hazard):
         return f"Follows the version of {library}, not of JAX"
     new = [
         f"new in {jax} under {_under(implementations)}"
-        for jax, implementations in one.new_in(versions[::-1]).items()
+        for jax, implementations in hazard.new_in(versions[::-1]).items()
     ]
-    ended = [] if any(of_version([one], versions[0])) else [f"not in {versions[0]}"]
-    said = "; ".join([*new, *ended])
-    return said[:1].upper() + said[1:]
+    ended = [] if any(of_version([hazard], versions[0])) else [f"not in {versions[0]}"]
+    text = "; ".join([*new, *ended])
+    return text[:1].upper() + text[1:]
 
 
-def _library(one: Hazard) -> str:
+def _library(hazard: Hazard) -> str:
     """The library whose version it follows, whichever the JAX; empty where it is JAX's."""
-    return rewrites().library_of(one.cause.cause) if one.cause is not None else ""
+    return rewrites().library_of(hazard.cause.cause) if hazard.cause is not None else ""
 
 
-def _view(effects: Effects, one: Hazard, versions: Sequence[str]) -> HazardView:
+def _view(effects: Effects, hazard: Hazard, versions: Sequence[str]) -> HazardView:
     results = effects.results
-    there = [jax for jax in versions if any(of_version([one], jax))]
+    there = [jax for jax in versions if any(of_version([hazard], jax))]
     return HazardView(
-        anchor=hazard_anchor(one),
-        effect=_effect(one),
-        title=title_of(results, one),
-        sentence=one.cause.sentence if one.cause is not None else one.why.partition(". ")[2],
-        example=one.sentence,
-        cause=Link(one.cause.title, cause_path(one.cause.cause)) if one.cause else None,
+        anchor=hazard_anchor(hazard),
+        effect=_effect(hazard),
+        title=title_of(results, hazard),
+        sentence=hazard.cause.sentence
+        if hazard.cause is not None
+        else hazard.why.partition(". ")[2],
+        example=hazard.sentence,
+        cause=Link(hazard.cause.title, cause_path(hazard.cause.cause)) if hazard.cause else None,
         rows=tuple(
             PlaceRow(
                 implementation_words(implementation),
-                tuple(_cell(effects, one, implementation, version) for version in versions),
+                tuple(_cell(effects, hazard, implementation, version) for version in versions),
             )
-            for implementation in one.implementations
+            for implementation in hazard.implementations
         ),
-        clauses=tuple(Link(id, clause_path(id)) for id in one.clauses[:MOST_CLAUSES]),
-        more=max(0, len(one.clauses) - MOST_CLAUSES),
-        news=_news(one, versions),
+        clauses=tuple(Link(id, clause_path(id)) for id in hazard.clauses[:MOST_CLAUSES]),
+        more=max(0, len(hazard.clauses) - MOST_CLAUSES),
+        news=_news(hazard, versions),
         shown=" ".join(_place(versions, jax) for jax in there),
-        edit=averts(effects, one, there[0]) if there else "",
+        edit=averts(effects, hazard, there[0]) if there else "",
     )
 
 
-def _cell(effects: Effects, one: Hazard, implementation: str, version: str) -> str:
+def _cell(effects: Effects, hazard: Hazard, implementation: str, version: str) -> str:
     """Return the topologies that show it; "no" if its tests ran without it, empty if none ran."""
-    found = one.topologies(implementation, version)
+    found = hazard.topologies(implementation, version)
     if found:
         return ", ".join(found)
-    issue = issue_of(effects).get(one.cause.cause) if one.cause is not None else None
+    issue = issue_of(effects).get(hazard.cause.cause) if hazard.cause is not None else None
     if issue is None:
-        return "no" if Place(implementation, version) in one.ran else ""
+        return "no" if Place(implementation, version) in hazard.ran else ""
     state = issue.found(Where(implementation, version))
-    if state.of_others and state.effect is not None and _OF_EFFECT.get(state.effect) is one.danger:
+    if (
+        state.of_others
+        and state.effect is not None
+        and _OF_EFFECT.get(state.effect) is hazard.danger
+    ):
         return "as on both sides" if state.between else f"as in {state.beside}"
     return "" if state.state in (State.NOT_TESTED, State.REMOVED) else "no"
 

@@ -100,24 +100,24 @@ def _of_different_edits(some: Sequence[Issue]) -> list[Issue]:
     return list(found.values())
 
 
-def _row(one: Issue, where: Sequence[Where], there: frozenset[Where]) -> GridRow:
-    found = [one.at(place) for place in where if place in there]
-    worst = min((effect for effect in found if effect), key=lambda some: some.gravity)
+def _row(issue: Issue, where: Sequence[Where], there: frozenset[Where]) -> GridRow:
+    found = [issue.at(place) for place in where if place in there]
+    worst = min((effect for effect in found if effect), key=lambda some: some.rank)
     return GridRow(
-        one.cause.title,
-        cause_path(one.cause.cause),
-        one.usage,
+        issue.cause.title,
+        cause_path(issue.cause.cause),
+        issue.usage,
         worst.value,
-        tuple(cell(one, place) for place in where),
+        tuple(cell(issue, place) for place in where),
     )
 
 
-def cell(one: Issue, where: Where, processes: str = "") -> GridCell:
+def cell(issue: Issue, where: Where, processes: str = "") -> GridCell:
     """Return what a table says of an issue in a place."""
-    found = one.found(where, processes)
+    found = issue.found(where, processes)
     if found.effect is None:
         return GridCell(where.jax, _with_mark(found.state.value, found), _css(found))
-    only = f" ({one.processes(where)})" if not processes else ""
+    only = f" ({issue.processes(where)})" if not processes else ""
     return GridCell(where.jax, _with_mark(f"{found.effect.words}{only}", found), _css(found))
 
 
@@ -126,11 +126,11 @@ def _css(found: Found) -> str:
     return f"{css} g-carried" if found.of_others else css
 
 
-def _with_mark(said: str, found: Found) -> str:
+def _with_mark(text: str, found: Found) -> str:
     """Return words, and that they are taken over from other versions."""
     if not found.of_others:
-        return said
-    return f"{said}; {_BETWEEN if found.between else _BESIDE.format(found.beside)}"
+        return text
+    return f"{text}; {_BETWEEN if found.between else _BESIDE.format(found.beside)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,23 +142,23 @@ class PlaceRow:
     cells: tuple[GridCell, ...]
 
 
-def place_rows(results: Results, one: Issue) -> tuple[PlaceRow, ...]:
+def place_rows(results: Results, issue: Issue) -> tuple[PlaceRow, ...]:
     """Return an issue's effects, a row for each implementation and kind of topology that ran."""
     versions = jax_versions(results)
     found = []
-    for name in one.implementations:
+    for name in issue.implementations:
         for processes in KINDS:
             places = [Where(name, jax) for jax in versions]
-            if any(one.was_tested(place, processes) for place in places):
-                cells = tuple(cell(one, place, processes) for place in places)
+            if any(issue.was_tested(place, processes) for place in places):
+                cells = tuple(cell(issue, place, processes) for place in places)
                 if any(not some.css.startswith("g-none") for some in cells):
                     found.append(PlaceRow(name, _PROCESSES[processes], cells))
     return tuple(found)
 
 
-def library_rows(results: Results, one: Issue) -> tuple[tuple[str, ...], tuple[PlaceRow, ...]]:
+def library_rows(results: Results, issue: Issue) -> tuple[tuple[str, ...], tuple[PlaceRow, ...]]:
     """Return the versions of an issue's library, and rows with a cell for each."""
-    versions, rows = by_library(results, one)
+    versions, rows = by_library(results, issue)
     return versions, tuple(
         PlaceRow(
             name,
@@ -181,10 +181,10 @@ def _by_row(pair: tuple[tuple[str, str], object]) -> tuple[tuple[int, str], int]
     return implementation_order(name), KINDS.index(kind)
 
 
-def hidden_by(results: Results, one: Issue) -> tuple[tuple[str, Link], ...]:
+def hidden_by(results: Results, issue: Issue) -> tuple[tuple[str, Link], ...]:
     """Return by which other issues the tests of an issue fail, and in which versions."""
     where: dict[str, set[str]] = {}
-    for row in one.rows.values():
+    for row in issue.rows.values():
         for jax, found in row.items():
             for slug in found.by[:1]:
                 where.setdefault(slug, set()).add(jax)

@@ -127,8 +127,8 @@ def _communication(results: Results, id: str, name: str, topology: str) -> Entry
     key, values = found
     outcome = results.outcome(key._replace(clause=f"{id}.no-new-collective"))
     moved = collectives(outcome)
-    said = happened(outcome) if moved is None else collectives_text(moved)
-    return Entry(said, clause_path(id), key.target.jax or "", mark_of(values.verdict))
+    text = happened(outcome) if moved is None else collectives_text(moved)
+    return Entry(text, clause_path(id), key.target.jax or "", mark_of(values.verdict))
 
 
 def collectives(outcome: Outcome) -> Mapping[str, int] | None:
@@ -157,8 +157,8 @@ def _memory(results: Results, id: str, name: str, topology: str) -> Entry | None
         return None
     key, outcome = found
     measured = [note["multiple"] for note in notes(outcome.runs[-1].cell) if "multiple" in note]
-    said = f"{max(measured):.1f} x the state" if measured else NO_MEMORY
-    return Entry(said, clause_path(id), key.target.jax or "", mark_of(outcome.verdict))
+    text = f"{max(measured):.1f} x the state" if measured else NO_MEMORY
+    return Entry(text, clause_path(id), key.target.jax or "", mark_of(outcome.verdict))
 
 
 def _times(results: Results) -> Iterator[Row]:
@@ -178,6 +178,6 @@ def _times(results: Results) -> Iterator[Row]:
                 continue
             _, key, one = max(here, key=lambda each: each[0])
             to = ratio(one, BASELINE)
-            said = NOT_RUN if to is None else f"{to.median:.2f} ({to.low:.2f} to {to.high:.2f})"
-            entries.append(Entry(said, "times.html", key.target.jax or ""))
+            text = NOT_RUN if to is None else f"{to.median:.2f} ({to.low:.2f} to {to.high:.2f})"
+            entries.append(Entry(text, "times.html", key.target.jax or ""))
         yield Row(Link("A training step of 1 MiB", ""), topology, (*entries, Entry("1", "", "")))

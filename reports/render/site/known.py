@@ -183,5 +183,5 @@ def _advice(kind: str, risks: Mapping[str, Risk | None]) -> str:
     least = next(one for jax, one in some if jax == best[0] and one is not None)
     newest, *others = best
     also = f" ({', '.join(others)}: the same counts)" if others else ""
-    of = f" of {SINCE} and later" if newer else ""
-    return f"{words}: safest{of} is JAX {newest}{also}, with {least.words}."
+    versions = f" of {SINCE} and later" if newer else ""
+    return f"{words}: safest{versions} is JAX {newest}{also}, with {least.words}."

@@ -91,11 +91,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a section that a page holds, number `at` of `of`."""
+    """The part of a section that a page holds, number `at` of `total`."""
 
     path: str
     at: int
-    of: int
+    total: int
     groups: tuple[Group, ...]
 
     @property
@@ -154,11 +154,11 @@ class Index:
 def pages(effects: Effects) -> Iterator[Page]:
     """Yield the list of sections, and a page per section."""
     found = tuple(_sections(effects))
-    felt = {effect for section in found for effect in section.counted}
+    effects_shown = {effect for section in found for effect in section.counted}
     yield Page(
         INDEX,
         "matrix",
-        Index(found, tuple(e for e in Effect if e in felt), columns(effects.results)),
+        Index(found, tuple(e for e in Effect if e in effects_shown), columns(effects.results)),
         "Compatibility table",
         "Every test under every implementation, in every version of JAX and on every topology.",
     )
@@ -169,8 +169,8 @@ def pages(effects: Effects) -> Iterator[Page]:
         if len(section.parts) > 1:
             yield Page(section.path, "parts", section, title, says)
         for part in section.parts:
-            of = f", part {part.at} of {part.of}" if part.of > 1 else ""
-            yield Page(part.path, "section", PartView(section, part), f"{title}{of}", says)
+            part_words = f", part {part.at} of {part.total}" if part.total > 1 else ""
+            yield Page(part.path, "section", PartView(section, part), f"{title}{part_words}", says)
 
 
 def _sections(effects: Effects) -> Iterator[Section]:
@@ -232,7 +232,7 @@ def _fitting(rows: list[Row], room: int) -> Iterator[Row]:
 
 
 def _group(name: str, rows: tuple[Row, ...]) -> Group:
-    counted = Counter(_gravest(row) for row in rows)
+    counted = Counter(_most_severe(row) for row in rows)
     return Group(
         name, f"g-{safe_name(name)}", rows, tuple((e, counted[e]) for e in Effect if counted[e])
     )
@@ -242,7 +242,7 @@ def _group_of(clause: str) -> str:
     return ".".join(clause.split(".")[:_GROUP_PARTS])
 
 
-def _gravest(row: Row) -> Effect:
+def _most_severe(row: Row) -> Effect:
     """Return the most severe effect of moving to new pmap or, without one, to what was compared."""
     found = [
         entry.effect
@@ -250,7 +250,7 @@ def _gravest(row: Row) -> Effect:
         for entry in line.entries[1:2]
         if entry.effect is not None
     ]
-    return min(found, key=lambda effect: effect.gravity, default=Effect.NOT_MEASURED)
+    return min(found, key=lambda effect: effect.rank, default=Effect.NOT_MEASURED)
 
 
 def _entry(
@@ -263,11 +263,11 @@ def _entry(
     outcome = results.outcome(key)
     found = effects.from_baseline(key, default[0].side if default[0].baseline else None)
     mark = mark_of(outcome.verdict)
-    said = found.sentence if found else "" if mark is Mark.RIGHT else outcome.reason
+    sentence = found.sentence if found else "" if mark is Mark.RIGHT else outcome.reason
     return Entry(
         anchor=cell_anchor(key.implementation, key.topology),
         mark=mark,
         words=effects.happened(key),
         effect=found.effect if found else None,
-        sentence=shortened(said, _SENTENCE_SHOWN),
+        sentence=shortened(sentence, _SENTENCE_SHOWN),
     )

@@ -72,8 +72,8 @@ class Table:
         return tuple(found)
 
 
-def _shown(one: Figure | None) -> tuple[str, str, str] | None:
-    return None if one is None else (one.rounded, one.reused, one.missing)
+def _shown(figure: Figure | None) -> tuple[str, str, str] | None:
+    return None if figure is None else (figure.rounded, figure.reused, figure.missing)
 
 
 @dataclass(frozen=True, slots=True)

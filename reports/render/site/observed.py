@@ -155,8 +155,8 @@ def _program(program: Json) -> str:
         f"{one['operation']} of {one.get('shape', '?')}, {one.get('bytes', '?')} B" for one in each
     ]
     memory = [f"{k} {_words(v)} B" for k, v in _map(program.get("memory")).items()]
-    said = f"{program['name']}: {'; '.join(sends) or 'no collective'}"
-    return said + (f" (memory: {', '.join(memory)})" if memory else "")
+    text = f"{program['name']}: {'; '.join(sends) or 'no collective'}"
+    return text + (f" (memory: {', '.join(memory)})" if memory else "")
 
 
 def leaf_view(leaf: Json) -> LeafView:

@@ -22,12 +22,12 @@ MESSAGES = 200  # about as many are sent, of however many numbers
 _here: list[Callable[[int], Any]] = []  # in a forked process alone: what it does
 
 
-def batches(of: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+def batches(items: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """Return the numbers of things in batches: those of one name together, the others a few at a
     time in their order. Names come first, as the last batch should be a small one.
     """
     named: dict[str, list[int]] = {}
-    for number, name in enumerate(of):
+    for number, name in enumerate(items):
         named.setdefault(name, []).append(number)
     others = named.pop("", [])
     few = (others[at : at + AT_ONCE] for at in range(0, len(others), AT_ONCE))

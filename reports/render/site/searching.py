@@ -292,9 +292,9 @@ def entries(effects: Effects, found: Sequence[Message]) -> Iterator[Entry]:
             "Users report",
         )
     clauses = results.clauses_of_claims()
-    held, newest = documents.newest_marks(results), newest_version(results)
+    marks, newest = documents.newest_marks(results), newest_version(results)
     for claim in results.claims.values():
-        mark, apis = held[claim.slug]
+        mark, apis = marks[claim.slug]
         under = f": {', '.join(one.words for one in apis)}" if mark is Mark.PARTLY else ""
         yield Entry(
             "statement",

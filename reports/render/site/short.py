@@ -33,8 +33,8 @@ def statements(rows: Iterable[ClaimRow], jax: str) -> Iterator[Short]:
     """Yield how many of the documents' statements hold."""
     checked = [row for row in rows if row.newest in CHECKED]
     if checked:
-        held = sum(not row.untrue for row in checked)
-        text = f"{held} of {len(checked)} that the documents make hold on JAX {jax}"
+        true = sum(not row.untrue for row in checked)
+        text = f"{true} of {len(checked)} that the documents make hold on JAX {jax}"
         yield Short("Statements", text, "statements")
 
 
@@ -54,14 +54,16 @@ def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Sho
             now[one.title] += f" ({was})"
         else:
             before.setdefault(one.title, was)
-    parts = ["; ".join(f"{how}: {title}" for title, how in told.items()) for told in (now, before)]
+    parts = [
+        "; ".join(f"{how}: {title}" for title, how in titles.items()) for titles in (now, before)
+    ]
     first = f"In JAX {versions[0]} {parts[0] or 'none'}"
     yield Short("Hazards", f"{first}. Before: {parts[1]}" if parts[1] else first, "hazards")
 
 
-def _last(one: HazardView) -> int:
+def _last(view: HazardView) -> int:
     """Return the newest version that shows it, by position; 0 if unknown."""
-    columns = zip(*(row.cells for row in one.rows), strict=True)
+    columns = zip(*(row.cells for row in view.rows), strict=True)
     shown = (any(cell not in _NOWHERE for cell in column) for column in columns)
     return next((at for at, there in enumerate(shown) if there), 0)
 
@@ -116,11 +118,11 @@ def _least(figures: Iterable[Figure]) -> tuple[bool, float]:
 
 def _figures(by_topology: dict[str, Figure]) -> str:
     """Return each different figure once, with its topologies."""
-    said: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for where, one in by_topology.items():
-        said.setdefault(_figure_words(one), []).append(where)
-    return ", ".join(f"{one} on {' and '.join(some)}" for one, some in said.items())
+        found.setdefault(_figure_words(one), []).append(where)
+    return ", ".join(f"{one} on {' and '.join(some)}" for one, some in found.items())
 
 
-def _figure_words(one: Figure) -> str:
-    return f"{one.rounded} times" if one.multiple else one.missing or one.reused
+def _figure_words(figure: Figure) -> str:
+    return f"{figure.rounded} times" if figure.multiple else figure.missing or figure.reused

@@ -32,14 +32,14 @@ def slower(results: Results, cells: Iterable[CellKey], target: TargetKey) -> tup
     found: dict[tuple[str, str], dict[TimingKey, _Taken]] = {}
     for key in cells:
         for one in results.timings.get(key, ()) if key.target == target else ():
-            than = ratio(one, LEGACY)
-            if than is not None:
+            against = ratio(one, LEGACY)
+            if against is not None:
                 place = TimingKey(
                     one.timing, one.contender, target, key.implementation, key.topology
                 )
-                even = than.low <= 1 <= than.high
+                even = against.low <= 1 <= against.high
                 took = one.seconds.median if one.seconds is not None else 0.0
-                taken = _Taken(1.0 if even else than.median, took, than.to.replace("==", " "))
+                taken = _Taken(1.0 if even else against.median, took, against.to.replace("==", " "))
                 found.setdefault((key.implementation, one.contender), {})[place] = taken
     order = sorted(found, key=lambda where: implementation_order(where[0]))
     return tuple(

@@ -281,7 +281,7 @@ class SubjectView:
                     yield Change(
                         entry.effect.value,
                         entry.title,
-                        min(seen, key=lambda one: one.felt.effect.gravity).felt.sentence,
+                        min(seen, key=lambda one: one.shown.effect.rank).shown.sentence,
                         tuple(one for one in entry.topologies if one in here),
                         f"{pair.path}#{group_anchor(group)}",
                     )
@@ -353,23 +353,23 @@ class SubjectView:
         once.
         """
         newest = self.results.targets[newest_index(self.results)].key
-        said: dict[str, dict[str, None]] = {}
+        found: dict[str, dict[str, None]] = {}
         checks: dict[str, dict[str, None]] = {}
         for key, lines in self.results.timings.items():
             if key.clause in self.clauses and key.target == newest:
                 for one in lines:
                     place = implementation_words(key.implementation)
                     line = f"{place} on {key.topology}, {timing_text(one)}"
-                    said.setdefault(one.timing, {})[line] = None
+                    found.setdefault(one.timing, {})[line] = None
                     checks.setdefault(one.timing, {})[key.clause] = None
         titles = {id: one.title for id, one in self.results.clauses.items()}
         return tuple(
             Timed(
                 timed(name),
-                tuple(said[name]),
+                tuple(found[name]),
                 tuple(Link(titles[id], clause_path(id)) for id in checks[name]),
             )
-            for name in sorted(said, key=by_story)
+            for name in sorted(found, key=by_story)
         )
 
 

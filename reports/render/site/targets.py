@@ -144,7 +144,7 @@ def _runs(results: Results) -> tuple[RunView, ...]:
     for one in sorted(some, key=lambda one: (order[one.key], -counted[one.key, one.run], one.run)):
         anchor = "" if one.run in seen else run_anchor(one.run)
         seen.add(one.run)
-        packages = ", ".join(f"{name} {of}" for name, of in sorted(one.packages.items()))
+        packages = ", ".join(f"{name} {version}" for name, version in sorted(one.packages.items()))
         label, count = results.labels[one.key], counted[one.key, one.run]
         found.append(RunView(anchor, one, label, packages, count))
     return tuple(found)

@@ -113,11 +113,11 @@ def _gaps(results: Results) -> tuple[tuple[str, tuple[Gap, ...]], ...]:
 
 
 def _coverage(results: Results) -> tuple[tuple[str, int, int], ...]:
-    held: dict[str, set[str]] = {}
+    found: dict[str, set[str]] = {}
     for key, outcome in results.outcomes.items():
         if outcome.verdict is not Verdict.NOT_RUN:
-            held.setdefault(key.topology, set()).add(key.clause)
-    return tuple((one, len(held.get(one, ())), len(results.clauses)) for one in results.topologies)
+            found.setdefault(key.topology, set()).add(key.clause)
+    return tuple((one, len(found.get(one, ())), len(results.clauses)) for one in results.topologies)
 
 
 def _left_out(results: Results) -> Iterator[LeftOut]:

@@ -130,8 +130,8 @@ class UpgradeView:
     def same(self) -> tuple[tuple[str, int, int], ...]:
         """How many tests give the same result, of how many: of all, and by processes."""
         found = self.found
-        of = {"one": ONE, "several": SEVERAL}
-        each = ((place, *found.same_of.get(words, (0, 0))) for place, words in of.items())
+        sizes = {"one": ONE, "several": SEVERAL}
+        each = ((place, *found.same_of.get(words, (0, 0))) for place, words in sizes.items())
         return (("all", found.same, found.compared), *each)
 
     @property
@@ -220,27 +220,29 @@ class UpgradeView:
         return self.pair.new.implementation == SHARD_MAP != self.pair.old.implementation
 
 
-def _change(page: UpgradeView, one: Change) -> ChangeView:
-    results, rewrite = page.effects.results, one.rewrite
+def _change(page: UpgradeView, change: Change) -> ChangeView:
+    results, rewrite = page.effects.results, change.rewrite
     issues: dict[str, Link] = {}
-    for entry in one.averts:
+    for entry in change.averts:
         issues.setdefault(entry.title, Link(entry.title, entry_href(results, page.found, entry)))
-    tried = {edit.tried for edit in one.edits} - {""}
+    tried = {edit.tried for edit in change.edits} - {""}
     return ChangeView(
-        title=one.title,
-        place=one.place,
+        title=change.title,
+        place=change.place,
         before="" if rewrite is None else rewrite.before,
         after="" if rewrite is None else rewrite.after,
         note="" if rewrite is None else rewrite.note,
         library="" if rewrite is None else rewrite.library,
-        effects=tuple((effect.value, _classes(one.averts, effect)) for effect in one.effects),
-        where=in_processes(one.averts),
+        effects=tuple((effect.value, _classes(change.averts, effect)) for effect in change.effects),
+        where=in_processes(change.averts),
         tried=" and ".join(sorted(tried)),
-        instead=all(edit.shard_map_instead for edit in one.edits),
+        instead=all(edit.shard_map_instead for edit in change.edits),
         issues=tuple(islice(issues.values(), _MOST_ISSUES)),
         more=max(0, len(issues) - _MOST_ISSUES),
-        shown=tuple(Link(remedy.clause, clause_path(remedy.clause)) for remedy in one.remedies[:1]),
-        places=_classes(one.averts),
+        shown=tuple(
+            Link(remedy.clause, clause_path(remedy.clause)) for remedy in change.remedies[:1]
+        ),
+        places=_classes(change.averts),
     )
 
 

@@ -164,8 +164,8 @@ class VersionView:
             for one in of_version(self.dangers, self.jax)
         )
 
-    def _where(self, one: Hazard) -> str:
-        shown = ((name, one.topologies(name, self.jax)) for name in one.implementations)
+    def _where(self, hazard: Hazard) -> str:
+        shown = ((name, hazard.topologies(name, self.jax)) for name in hazard.implementations)
         return "; ".join(
             f"{implementation_words(name)} {', '.join(some)}" for name, some in shown if some
         )

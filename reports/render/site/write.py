@@ -68,20 +68,20 @@ def _swap(new: Path, place: Path, old: Path) -> None:
         raise
 
 
-def _refuse_foreign(place: Path, said: Path) -> None:
+def _refuse_foreign(place: Path, shown: Path) -> None:
     """Raise SiteError if `place` contains a file that is not of an earlier site."""
     if not place.exists():
         return
     if not place.is_dir():
-        raise SiteError(f"{said}: a file, not a directory; choose another place for the site")
+        raise SiteError(f"{shown} is a file: choose a directory for the site")
     known = _contents(place)
     for path in sorted(place.rglob("*")):
         if path.is_symlink() or not path.is_dir():
             name = path.relative_to(place).as_posix()
             if path.is_symlink() or not (name in known or _of_old(path)):
                 raise SiteError(
-                    f"{said / name}: not written by a report; move it away or choose another "
-                    "directory"
+                    f"{shown / name} was not written by `report site`: move it away, or choose "
+                    "another directory"
                 )
 
 

@@ -112,9 +112,9 @@ _SHORT = {
 }
 
 
-def _found_lines(one: Found) -> Iterator[str]:
-    yield f"  {describe_difference(one)}"
-    yield from _places(one.seen)
+def _found_lines(found: Found) -> Iterator[str]:
+    yield f"  {describe_difference(found)}"
+    yield from _places(found.seen)
 
 
 def _places(some: Iterable[Where]) -> Iterator[str]:
@@ -128,9 +128,9 @@ def _places(some: Iterable[Where]) -> Iterator[str]:
     yield f"      as {first.clause}{step} ({first.topology}): {line(first.seen)}"
 
 
-def describe_difference(one: Found) -> str:
+def describe_difference(found: Found) -> str:
     """Describe a difference in a line: the pair, the field, its old and new value."""
-    shape = one.shape
+    shape = found.shape
     return f"{' to '.join(shape.between)}, {shape.field}: {line(shape.old)} → {line(shape.new)}"
 
 

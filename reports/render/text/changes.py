@@ -71,9 +71,9 @@ def _lines(found: Comparison) -> Iterator[str]:
         for group in groups:
             yield from _group(group)
     yield ""
-    said = (f"{found.cells(kind)} {_PLURAL[kind]}" for kind in Kind)
+    counts = (f"{found.cells(kind)} {_PLURAL[kind]}" for kind in Kind)
     yield (
-        f"{found.compared} cells in both: {', '.join(said)}; "
+        f"{found.compared} cells in both: {', '.join(counts)}; "
         f"{found.new} new, {found.vanished} vanished"
     )
     for note in found.notes:

@@ -39,9 +39,9 @@ def lines(baseline: Json, compared: Sequence[Compared], issues: Issues) -> Itera
         yield from (f"  {slug}: {edit}" for slug, edit in edits.items())
 
 
-def _body(one: Compared, issues: Issues) -> Iterator[str]:
+def _body(comparison: Compared, issues: Issues) -> Iterator[str]:
     """Yield what differs in a run, by what explains it."""
-    for by, groups in explained(one.found):
+    for by, groups in explained(comparison.found):
         title = because(by, issues)
         yield f"  {title}:"
         for group in groups:
@@ -94,14 +94,14 @@ def grouped(found: Iterable[Found]) -> list[list[Found]]:
     return sorted(groups.values(), key=lambda group: not group[0].matters)
 
 
-def verdict(one: Compared) -> str:
+def verdict(comparison: Compared) -> str:
     """Return how many fields of a run differ from the baseline, in words."""
-    if one.missing:
-        return f"not compared: {one.missing}"
-    many = len([g for g in grouped(one.found) if g[0].matters])
+    if comparison.missing:
+        return f"not compared: {comparison.missing}"
+    many = len([g for g in grouped(comparison.found) if g[0].matters])
     if not many:
-        return f"the same in {_many(one.same, 'field')}"
-    return f"{_many(many, 'difference')}; {_many(one.same, 'field')} the same"
+        return f"the same in {_many(comparison.same, 'field')}"
+    return f"{_many(many, 'difference')}; {_many(comparison.same, 'field')} the same"
 
 
 By = tuple[str, str, str]  # what explains a difference: a known issue, a claim, or a sentence

@@ -93,12 +93,12 @@ def _compared(results: Results, agreement: Agreement | None) -> dict[str, list[C
     """Return, by known issue, the cells in which a comparison's entry finds it, though they
     conform.
     """
-    of = {target.jax: target.key for target in results.targets if not target.unavailable}
+    key_of = {target.jax: target.key for target in results.targets if not target.unavailable}
     found: dict[str, list[CellKey]] = {}
     for one in agreement.found.values() if agreement else ():
         if one.entry is not None and one.entry.cause:
             found.setdefault(one.entry.cause, []).extend(
-                CellKey(where.clause, of[where.pair.new_jax], where.pair.new, where.topology)
+                CellKey(where.clause, key_of[where.pair.new_jax], where.pair.new, where.topology)
                 for where in one.seen
             )
     return found
@@ -164,15 +164,18 @@ def _page(found: Findings) -> Iterator[str]:
         yield "None."
 
 
-def _line(one: Finding) -> str:
+def _line(finding: Finding) -> str:
     where = "; ".join(
-        f"{shown.implementation} {shown.jax} ({', '.join(shown.topologies)})" for shown in one.shown
+        f"{shown.implementation} {shown.jax} ({', '.join(shown.topologies)})"
+        for shown in finding.shown
     )
-    named = f" `{one.cause}`" if one.cause else ""
-    kind = f", {_KINDS[one.kind]}" if one.kind in _KINDS else ""
-    many = f"{len(one.clauses)} clause{'s' * (len(one.clauses) > 1)}"
-    program = f" `{one.program}`" if one.program else ""
-    return f"- **{in_markdown(one.title).rstrip('.')}.**{named}{kind}: {where}; {many}.{program}"
+    named = f" `{finding.cause}`" if finding.cause else ""
+    kind = f", {_KINDS[finding.kind]}" if finding.kind in _KINDS else ""
+    many = f"{len(finding.clauses)} clause{'s' * (len(finding.clauses) > 1)}"
+    program = f" `{finding.program}`" if finding.program else ""
+    return (
+        f"- **{in_markdown(finding.title).rstrip('.')}.**{named}{kind}: {where}; {many}.{program}"
+    )
 
 
 def in_markdown(text: str) -> str:

@@ -70,9 +70,9 @@ def _rows(schema: Schema) -> Iterator[str]:
     """A row for each field of an object."""
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
-        said = [_cell(field.get("description", ""))]
-        said += ["*required*"] if name in required else []
-        yield f"| `{name}` | {_type(field)} | {' '.join(filter(None, said))} |"
+        parts = [_cell(field.get("description", ""))]
+        parts += ["*required*"] if name in required else []
+        yield f"| `{name}` | {_type(field)} | {' '.join(filter(None, parts))} |"
 
 
 def _type(schema: Schema) -> str:

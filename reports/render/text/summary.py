@@ -65,7 +65,7 @@ def counted(results: Results) -> Counted:
     fact_of = {id: fact for fact, ids in results.facts().items() for id in ids}
     columns = [(t.key, name) for t in results.targets for name in results.implementations]
     cells: dict[Column, Counts] = {column: Counts() for column in columns}
-    gravest: dict[Column, dict[str, Verdict]] = {column: {} for column in columns}
+    worst: dict[Column, dict[str, Verdict]] = {column: {} for column in columns}
     of_all: dict[str, Verdict] = {}
     for key, outcome in results.cells():
         column, verdict, fact = (
@@ -74,14 +74,14 @@ def counted(results: Results) -> Counted:
             fact_of[key.clause],
         )
         cells[column][verdict] += 1
-        of_column = gravest[column]
-        of_column[fact] = _graver(of_column.get(fact, verdict), verdict)
-        of_all[fact] = _graver(of_all.get(fact, verdict), verdict)
-    facts = {column: Counts(of.values()) for column, of in gravest.items()}
+        of_column = worst[column]
+        of_column[fact] = _worse(of_column.get(fact, verdict), verdict)
+        of_all[fact] = _worse(of_all.get(fact, verdict), verdict)
+    facts = {column: Counts(verdicts.values()) for column, verdicts in worst.items()}
     return Counted(cells, facts, sum(cells.values(), Counts()), Counts(of_all.values()))
 
 
-def _graver(one: Verdict, other: Verdict) -> Verdict:
+def _worse(one: Verdict, other: Verdict) -> Verdict:
     if one is other:  # of nearly every cell
         return one
     return min(one, other, key=_GRAVEST_FIRST.index)
@@ -117,7 +117,7 @@ def as_text(results: Results) -> str:
     """Return the summary as a table, followed by what is missing."""
     facts, ran, found = results.facts(), results.ran(), counted(results)
     lines = [*_flaky(results), *_core(results)]
-    lines += [f"{len(facts)} facts, each by the gravest of its cells:", ""]
+    lines += [f"{len(facts)} facts, each by its worst cell:", ""]
     lines += _counted(results, found.facts, found.all_facts)
     lines += ["", f"{found.all_cells.total()} cells of {len(results.clauses)} clauses:", ""]
     lines += _counted(results, found.cells, found.all_cells)
@@ -148,18 +148,21 @@ def _flaky(results: Results) -> list[str]:
 def _core(results: Results) -> list[str]:
     """Return what share was run, if some target ran only the core tier."""
     found = {t.core for t in results.targets if t.core is not None}
-    said = [f"core: {one.runs} of {one.of} runs; --tier full runs all" for one in found]
-    return [*sorted(said), ""] if said else []
+    parts = [f"core: {one.runs} of {one.of} runs; --tier full runs all" for one in found]
+    return [*sorted(parts), ""] if parts else []
 
 
 def claims_text(results: Results) -> str:
     """Return for how many claims these results have cells, and how many have no clause."""
     ran, claims = results.ran(), results.clauses_of_claims()
-    told = sum(bool(ran.intersection(claims[slug])) for slug in results.claims)
+    tested = sum(bool(ran.intersection(claims[slug])) for slug in results.claims)
     gaps = len(results.gaps())
     return (
-        f"claims covered: {told} of {len(results.claims)}"
-        + (f", {len(results.claims) - gaps - told} not run" * (told < len(results.claims) - gaps))
+        f"claims covered: {tested} of {len(results.claims)}"
+        + (
+            f", {len(results.claims) - gaps - tested} not run"
+            * (tested < len(results.claims) - gaps)
+        )
         + (f", {gaps} without a clause" if gaps else "")
     )
 

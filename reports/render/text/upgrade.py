@@ -170,7 +170,7 @@ def _group_lines(
             yield f"      {entry.sentence}"
         for note in notes(entry):
             yield f"      {note}"
-        yield f"      {where(entry)}, as {entry.smallest}: {entry.example.felt.sentence}"
+        yield f"      {where(entry)}, as {entry.smallest}: {entry.example.shown.sentence}"
         for one in entry.remedies[:MOST_REMEDIES]:
             yield f"      {_HELP[one.help]}: {helps(one)} ({one.clause})"
         yield f"      see: {command(results, entry)}"
@@ -258,30 +258,30 @@ def _parts(results: Results, found: Upgrade) -> Iterator[list[str]]:
 def _entry_lines(results: Results, entry: Entry) -> Iterator[str]:
     yield f"### {in_markdown(entry.title)}"
     yield ""
-    said = [entry.sentence, *notes(entry)]
-    if any(said):
-        yield in_markdown(" ".join(filter(None, said)))
+    sentences = [entry.sentence, *notes(entry)]
+    if any(sentences):
+        yield in_markdown(" ".join(filter(None, sentences)))
         yield ""
-    yield f"- {where(entry)}; `{entry.smallest}`: {in_markdown(entry.example.felt.sentence)}"
+    yield f"- {where(entry)}; `{entry.smallest}`: {in_markdown(entry.example.shown.sentence)}"
     for one in entry.remedies[:MOST_REMEDIES]:
         yield f"- {_HELP[one.help].capitalize()}: {in_markdown(helps(one))} (`{one.clause}`)"
     yield f"- See: `{command(results, entry)}`"
 
 
-def _edit(one: Edit) -> dict[str, Any]:
+def _edit(edit: Edit) -> dict[str, Any]:
     return {
-        "text": one.text,
-        "topologies": list(one.topologies),
-        "shard_map_instead": one.shard_map_instead,
+        "text": edit.text,
+        "topologies": list(edit.topologies),
+        "shard_map_instead": edit.shard_map_instead,
         "remedies": [
             {
                 "clause": remedy.clause,
                 "implementation": remedy.implementation,
                 "works": list(remedy.works),
             }
-            for remedy in one.remedies
+            for remedy in edit.remedies
         ],
-        "averts": [_averted(entry) for entry in one.averts],
+        "averts": [_averted(entry) for entry in edit.averts],
     }
 
 
@@ -323,9 +323,9 @@ def _entry(results: Results, entry: Entry) -> dict[str, Any]:
             {
                 "clause": one.clause,
                 "topology": one.topology,
-                "effect": one.felt.effect.value,
-                "sentence": one.felt.sentence,
-                "step": one.felt.step,
+                "effect": one.shown.effect.value,
+                "sentence": one.shown.sentence,
+                "step": one.shown.step,
                 "verdict": one.verdict.value,
                 "compared": one.before is not None,
             }
@@ -334,9 +334,9 @@ def _entry(results: Results, entry: Entry) -> dict[str, Any]:
     }
 
 
-def _side(of: Side) -> dict[str, str]:
-    return {"implementation": of.implementation, "jax": of.jax}
+def _side(side: Side) -> dict[str, str]:
+    return {"implementation": side.implementation, "jax": side.jax}
 
 
-def _name(of: Side) -> str:
-    return f"{of.implementation} on jax {of.jax}"
+def _name(side: Side) -> str:
+    return f"{side.implementation} on jax {side.jax}"

@@ -306,7 +306,7 @@ def test_a_later_jax_is_compared_with_the_last_legacy_that_conforms(agreed: Any)
     assert [pair for pair, counts in done.pairs.items() if counts.cells] == [
         ("legacy_pmap", "0.9.0", "new_pmap", "0.10.0")
     ]
-    given = agreed([*LATER, *cells], oracle="legacy_pmap@0.9.2")
+    given = agreed([*LATER, *cells], reference="legacy_pmap@0.9.2")
     assert [pair for pair, counts in given.pairs.items() if counts.cells] == [
         ("legacy_pmap", "0.9.2", "new_pmap", "0.10.0")
     ]
@@ -348,7 +348,7 @@ def test_results_of_one_implementation_cannot_be_compared(agreed: Any) -> None:
     with pytest.raises(CompareError, match="nothing can"):
         agreed([*HEAD, run("new_pmap", array())])
     with pytest.raises(CompareError, match="write it legacy_pmap@VERSION"):
-        agreed([*HEAD, run("new_pmap", array())], oracle="new_pmap@0.9.0")
+        agreed([*HEAD, run("new_pmap", array())], reference="new_pmap@0.9.0")
 
 
 def test_an_agreement_is_told(agreed: Any) -> None:
@@ -404,7 +404,7 @@ def test_every_range_in_which_a_program_shows_its_cause_is_read_as_the_catalogue
         (f'[[difference]]\n{ENTRY}new_in = "jax"', "no implementation is called jax"),
         (f"[[difference]]\n{ENTRY.replace('2027-03-01', '1')}", "review must be a date"),
         (f'[[difference]]\n{ENTRY}claim = "a"\ncause = "b"', "one of claim, cause and same"),
-        (f'[[difference]]\n{ENTRY}jax = "0.9"', "entry 1: '0.9' is no range of versions"),
+        (f'[[difference]]\n{ENTRY}jax = "0.9"', "entry 1: '0.9' is not a range of versions"),
     ],
 )
 def test_an_entry_that_cannot_be_read_is_named(tmp_path: Path, text: str, message: str) -> None:

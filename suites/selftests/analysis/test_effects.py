@@ -35,10 +35,10 @@ class TestRecordedPairs(TestCase):
     def test_a_recorded_pair_has_its_effect(self, name: str, index: int) -> None:
         pair = PAIRS[index]
 
-        felt = derive(seen(pair["old"]), seen(pair["new"]))
+        shown = derive(seen(pair["old"]), seen(pair["new"]))
 
-        assert felt.effect.value == pair["effect"], f"{name}: {felt.sentence}"
-        assert bool(felt.sentence) == (felt.effect is not Effect.SAME)
+        assert shown.effect.value == pair["effect"], f"{name}: {shown.sentence}"
+        assert bool(shown.sentence) == (shown.effect is not Effect.SAME)
 
     def test_every_effect_is_among_them(self) -> None:
         counted = Counter(one["effect"] for one in PAIRS)
@@ -57,20 +57,20 @@ class TestRecordedPairs(TestCase):
     def test_a_sum_over_one_process_is_wrong_numbers_without_a_baseline(self) -> None:
         pair = recorded("multi_controller.map.jit.pmean", "wrong numbers")
 
-        felt = derive(None, seen(pair["new"]))
+        shown = derive(None, seen(pair["new"]))
 
-        assert felt.effect is Effect.WRONG_NUMBERS
-        assert "this process's own devices alone" in felt.sentence
+        assert shown.effect is Effect.WRONG_NUMBERS
+        assert "this process's own devices alone" in shown.sentence
 
-    def test_another_first_element_is_felt(self) -> None:
+    def test_another_first_element_is_an_effect(self) -> None:
         pair = recorded("donation.peak.numpy", "same")
         of_arrays = recorded("outputs.operation.jit.sum", "other placement")
         values = of_arrays["new"]["observations"][0]["steps"][0]["value"]["leaves"][0]["values"]
         values[0] = values[0] + 1
 
         assert derive(seen(pair["old"]), seen(pair["new"])).effect is Effect.SAME
-        felt = derive(seen(of_arrays["old"]), seen(of_arrays["new"]))
-        assert felt.effect is Effect.WRONG_NUMBERS
+        shown = derive(seen(of_arrays["old"]), seen(of_arrays["new"]))
+        assert shown.effect is Effect.WRONG_NUMBERS
 
 
 class TestNearMisses(TestCase):
@@ -154,11 +154,11 @@ class TestNearMisses(TestCase):
         ]
     )
     def test_a_pair_has_its_effect(self, name: str, old: Digest, new: Digest, effect: str) -> None:
-        felt = derive(old, new)
+        shown = derive(old, new)
 
-        assert felt.effect == effect, f"{name}: {felt}"
+        assert shown.effect == effect, f"{name}: {shown}"
 
-    def test_the_gravest_is_told(self) -> None:
+    def test_the_most_severe_effect_is_reported(self) -> None:
         warned = step(
             value={"leaves": [leaf([2.0])]},
             warnings=[{"category": "UserWarning", "message": "slow", "count": 1}],
@@ -185,9 +185,9 @@ class TestNearMisses(TestCase):
     def test_what_is_moved(self, name: str, moved: dict[str, Any], effect: Effect) -> None:
         before = {"bytes": 12, "collectives": {"all-reduce": 1}}
 
-        felt = derive(cell(step(extra={"moved": before})), cell(step(extra={"moved": moved})))
+        shown = derive(cell(step(extra={"moved": before})), cell(step(extra={"moved": moved})))
 
-        assert felt.effect is effect, name
+        assert shown.effect is effect, name
 
     @parameterized.expand(
         [
@@ -207,15 +207,15 @@ class TestNearMisses(TestCase):
         assert derive(old, new).effect is Effect.NEEDS_MORE_MEMORY
         assert derive(new, old).effect is Effect.REPAIRED
 
-    def test_without_a_baseline_only_a_hazard_is_felt(self) -> None:
+    def test_without_a_baseline_only_a_hazard_is_an_effect(self) -> None:
         second = raised("ValueError", "no", name="second call")
         fails = finding("second call", "raised ValueError")
 
         assert derive(None, cell(raised("ValueError", "no"))).effect is Effect.NOT_MEASURED
         assert derive(None, died("hung")).effect is Effect.HANGS
         assert alone(cell(returned(1.0))) == ()
-        [felt] = alone(cell(returned(1.0), second, verdict="deviates", findings=[fails]))
-        assert (felt.effect, felt.second_call) == (Effect.RAISES, True)
+        [shown] = alone(cell(returned(1.0), second, verdict="deviates", findings=[fails]))
+        assert (shown.effect, shown.second_call) == (Effect.RAISES, True)
 
     def test_how_a_remedy_fails_is_told_of_its_own_steps(self) -> None:
         shows = cell(
@@ -231,9 +231,9 @@ class TestNearMisses(TestCase):
         )
 
         assert failing(shows) is None
-        felt = failing(fails)
-        assert felt is not None
-        assert felt.effect is Effect.NEEDS_MORE_MEMORY
+        shown = failing(fails)
+        assert shown is not None
+        assert shown.effect is Effect.NEEDS_MORE_MEMORY
 
     def test_observations_of_an_unknown_shape_are_read(self) -> None:
         odd = cell({"name": "x"}, step(extra={"moved": 3, "lies": "there", "memory": [1]}))

@@ -97,7 +97,7 @@ class TestAllRows(TestCase):
 
         found = upgrade(Effects(results), side(results, FROM, "--from"), side(results, to, "--to"))
         [one] = found.entries
-        assert "all processes' rows" in one.example.felt.sentence
+        assert "all processes' rows" in one.example.shown.sentence
         assert (one.cause.cause if one.cause else "") == explained
 
 

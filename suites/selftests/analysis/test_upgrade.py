@@ -198,7 +198,7 @@ class TestEntries(TestCase):
         [entry] = found.entries
         assert (entry.group, entry.effect) == (Group.FIX_FAILS, Effect.RAISES)
 
-    def test_a_fix_that_gives_wrong_numbers_is_graver_than_that(self) -> None:
+    def test_a_fix_that_gives_wrong_numbers_is_more_severe_than_that(self) -> None:
         wrong = finding("first call", "same shape, wrong values", "value")
         found = made(
             program("errors.a"),

@@ -62,7 +62,7 @@ def test_an_edit_is_told_only_where_what_shows_it_works() -> None:
     assert [entry.title for entry in found.unknown] == ["Title of one"]
 
 
-def test_what_averts_the_gravest_comes_first_then_what_averts_most() -> None:
+def test_what_averts_the_most_severe_comes_first_then_what_averts_most() -> None:
     found = edits(
         made(
             *by("few", "errors.a", edit="Few."),

@@ -13,7 +13,7 @@ from conformance.catalogue.causes import load_causes
 from conformance.scanning.files import listed
 from conformance.scanning.findings import Change, Report
 from conformance.scanning.removed import with_removed
-from conformance.scanning.rules import Rules, Side, changes, gravest, rules
+from conformance.scanning.rules import Rules, Side, changes, most_severe, rules
 from conformance.scanning.scan import scan
 from harness.commandline.scan import removed
 from reports.analysis.effects.published import load_changes
@@ -67,7 +67,7 @@ def published(old: str, new: str) -> Mapping[str, Change]:
     for one in load_changes(old, new):
         change = Change(one.severity, (one.severity,), one.processes, one.refused)
         found.setdefault(one.cause, []).append(change)
-    return {slug: gravest(some) for slug, some in found.items()}
+    return {slug: most_severe(some) for slug, some in found.items()}
 
 
 @functools.cache

@@ -140,13 +140,13 @@ def killed(number: signal.Signals, **more: Any) -> Fault:
     )
 
 
-def rubbish(kind: str, detail: str, **more: Any) -> Fault:
+def invalid_message(kind: str, detail: str, **more: Any) -> Fault:
     return Fault(
-        "rubbish",
+        "invalid-message",
         Verdict.CRASHED,
         f"process 1 {detail}",
         {"kind": kind},
-        **{"state": detail, "stack": r" in rubbish\n", "others": WAITS, **more},
+        **{"state": detail, "stack": r" in invalid_message\n", "others": WAITS, **more},
     )
 
 
@@ -210,13 +210,17 @@ BROKEN: Sequence[Fault] = (
         log="(flood )+(flood)?",
         others=WAITS,
     ),
-    rubbish("bytes", r"sent rubbish: 11 bytes that are no JSON: b'\\x80\\x04\\x95 rubbish'"),
-    rubbish("half", "sent rubbish: the beginning of a message, and not its rest"),
-    rubbish("length", "sent rubbish: a message longer than 67108864 bytes"),
-    rubbish("deep", r"sent rubbish: 100000 bytes that are no JSON: b'\[+'"),
-    rubbish("other", r"sent rubbish: an unexpected message \{'case': '0', 'ready': 'yes'\}"),
-    rubbish("observation", r"sent rubbish: an unexpected message \{'case': '1', 'observation'.+"),
-    rubbish("cut", "was killed by SIGKILL", signal="SIGKILL", stack="", others=""),
+    invalid_message(
+        "bytes", r"sent an invalid message: 11 bytes that are no JSON: b'\\x80\\x04\\x95 invalid'"
+    ),
+    invalid_message(
+        "half", "sent an invalid message: the beginning of a message, and not its rest"
+    ),
+    invalid_message("length", "sent an invalid message: a message longer than 67108864 bytes"),
+    invalid_message("deep", r"sent an invalid message: 100000 bytes that are no JSON: b'\[+'"),
+    invalid_message("other", r"sent an unexpected message: \{'case': '0', 'ready': 'yes'\}"),
+    invalid_message("observation", r"sent an unexpected message: \{'case': '1', 'observation'.+"),
+    invalid_message("cut", "was killed by SIGKILL", signal="SIGKILL", stack="", others=""),
     Fault(
         "leaves-a-child",
         Verdict.CRASHED,
@@ -267,7 +271,7 @@ WHERE = rf" {ONE_PLACE}(?=;|$)|; ({ONE_PLACE}|{SOME}(, {SOME})*)$"
 
 @pytest.mark.parametrize("broken", BROKEN, ids=str)
 def test_a_fault_is_a_verdict_in_time_and_leaves_nothing(bench: Bench, broken: Fault) -> None:
-    bench.pool.release()  # rubbish names a cluster's first case
+    bench.pool.release()  # an invalid message names a cluster's first case
     record = bench.run(broken.clause, broken.parameters, broken.topology, broken.deadline_s)
 
     assert record.verdict == broken.verdict, record.reason
@@ -484,7 +488,7 @@ def script(folder: Path, text: str) -> Path:
         ("echo '\377 garbage'; exit 7", 60, r"ended with status 7 within 60 s(.|\n)+ garbage\n"),
         ("kill -SEGV $$", 60, r"ended with status -11 within 60 s"),
     ],
-    ids=["sleeps", "ignores-signals", "leaves-a-child", "prints-rubbish", "is-killed"],
+    ids=["sleeps", "ignores-signals", "leaves-a-child", "prints-bytes", "is-killed"],
 )
 def test_an_interpreter_that_becomes_no_zygote_is_told_and_ended(
     place: Place, tmp_path: Path, text: str, timeout_s: float, says: str

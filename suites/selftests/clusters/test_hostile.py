@@ -22,7 +22,7 @@ from conformance.worker.agent import PLACE
 from conformance.worker.channel import Channel, ProtocolError, open_to_controller
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import TargetDown
-from harness.clusters.launchers.gathering import Hello
+from harness.clusters.launchers.hellos import Hello
 from harness.clusters.launchers.host import Host, HostGone
 from harness.clusters.launchers.remote import HostProcesses, RemoteHost
 
@@ -274,13 +274,13 @@ def test_whoever_has_no_key_announces_nothing_and_stops_nobody(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_a_peer_sends_is_a_message_or_rubbish(seed: int) -> None:
+def test_whatever_a_peer_sends_is_a_message_or_invalid(seed: int) -> None:
     random_ = random.Random(seed)
     with socket.create_server(("127.0.0.1", 0)) as server:
         theirs = socket.create_connection(server.getsockname())
         ours, _ = server.accept()
     mine, other = Channel(Connection(ours.detach()), 1), Connection(theirs.detach())
-    rubbish = messages = 0
+    invalid = messages = 0
     for _ in range(MESSAGES):
         data = json.dumps({"value": drawn(random_)}).encode()
         if random_.random() < 0.3:
@@ -290,11 +290,11 @@ def test_whatever_a_peer_sends_is_a_message_or_rubbish(seed: int) -> None:
         try:
             message = mine.receive()
         except ProtocolError:
-            rubbish += 1
+            invalid += 1
         else:
             messages += 1
             json.dumps(message, allow_nan=False)
-    assert rubbish > MESSAGES / 10
+    assert invalid > MESSAGES / 10
     assert messages > MESSAGES / 10
     for end in (mine, other):
         end.close()

@@ -22,8 +22,8 @@ from conformance.worker import machine
 from conformance.worker.agent import PLACE, AgentError, new_key, read_key
 from conformance.worker.channel import KEY_VARIABLE, Channel, open_to_controller
 from harness.clusters.hub import Hub
-from harness.clusters.launchers import TargetDown, gathering
-from harness.clusters.launchers.gathering import Hello
+from harness.clusters.launchers import TargetDown, hellos
+from harness.clusters.launchers.hellos import Hello
 from harness.clusters.launchers.hosts import HostsLauncher, Wanted
 
 SOON_S = 30.0
@@ -90,7 +90,7 @@ class Gathering(unittest.TestCase):
     def test_hosts_that_cannot_be_one_cluster(
         self, case: str, hosts: list[Hello], says: str | None, devices: str | None = None
     ) -> None:
-        found = gathering.disagreement(hosts, SOURCES, devices)
+        found = hellos.disagreement(hosts, SOURCES, devices)
         if says is None:
             assert found is None
         else:
@@ -98,7 +98,7 @@ class Gathering(unittest.TestCase):
 
     def test_order(self) -> None:
         some = [hello("b", None), hello("n2", 2), hello("a", None), hello("n10", 10)]
-        ordered = sorted(some, key=gathering.order)
+        ordered = sorted(some, key=hellos.order)
         assert [one.host for one in ordered] == ["n2", "n10", "a", "b"]
 
     @parameterized.expand(
@@ -113,17 +113,17 @@ class Gathering(unittest.TestCase):
     def test_who_is_missing(
         self, case: str, here: list[Hello], count: int, names: tuple[str, ...], says: str
     ) -> None:
-        assert gathering.missing(here, count, names) == says
+        assert hellos.missing(here, count, names) == says
 
     def test_who_is_missing_of_a_share(self) -> None:
-        assert gathering.missing([hello("n3", 3)], 2, first=2) == "rank 2"
-        assert gathering.missing([hello("n3", 3)], 2, ("c", "d"), first=2) == "c (rank 2)"
+        assert hellos.missing([hello("n3", 3)], 2, first=2) == "rank 2"
+        assert hellos.missing([hello("n3", 3)], 2, ("c", "d"), first=2) == "c (rank 2)"
 
     @parameterized.expand(
         [(1, 4, [0]), (2, 2, [0, 1]), (4, 2, [0, 0, 1, 1]), (3, 2, [0, 0, 1]), (2, 4, [0, 1])]
     )
     def test_neighbours_share_a_host(self, processes: int, hosts: int, where: list[int]) -> None:
-        assert gathering.spread(processes, hosts) == where
+        assert hellos.spread(processes, hosts) == where
 
     @parameterized.expand(
         [
@@ -139,7 +139,7 @@ class Gathering(unittest.TestCase):
     def test_what_is_no_hello(self, case: str, changes: dict[str, Any]) -> None:
         said = {**message("n0", 0), **changes} if changes else {}
         with pytest.raises(ValueError, match="no agent's hello"):
-            gathering.parse(said)
+            hellos.parse(said)
 
 
 class Machine(unittest.TestCase):
@@ -189,7 +189,7 @@ def test_a_host_says_its_devices_by_their_ids(monkeypatch: pytest.MonkeyPatch) -
     inventory = {"cuda": ("1", "3"), "tpu": ()}
     monkeypatch.setattr(machine, "devices", lambda kind, environment: inventory[kind])
     monkeypatch.setattr(machine, "_version", lambda package: "1.0")
-    one = gathering.parse(message("n0", 0))
+    one = hellos.parse(message("n0", 0))
     assert (one.platform, one.has("cuda"), one.has("tpu")) == ("cuda", ("1", "3"), ())
     assert one.text.endswith("cuda (cuda 1,3)")
 

@@ -37,8 +37,8 @@ from conformance.spec.expectation import not_applicable, returns
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.store.errors import ResultsError
 from harness.plugin import hooks
-from harness.plugin.carrying import check
 from harness.plugin.resume import Today
+from harness.plugin.resumed_cells import check
 from harness.results.gathering import Gathered, gather
 from harness.results.recorder import Recorder
 from reports.store.results import load

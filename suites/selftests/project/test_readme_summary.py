@@ -192,7 +192,7 @@ def test_every_change_of_a_published_upgrade_is_explained(
         for seen in entry.seen
         if seen.before is not None
         for key in [cell_of(published, seen.clause, seen.topology, found.new)]
-        if not any(one.matches(seen.felt, key) for one in newer)
+        if not any(one.matches(seen.shown, key) for one in newer)
     ]
     assert unexplained == []
 
@@ -201,7 +201,7 @@ def test_every_known_change_is_one_of_a_published_upgrade(
     published: Results, upgrades: list[Upgrade]
 ) -> None:
     seen = [
-        (one.felt, cell_of(published, one.clause, one.topology, found.new))
+        (one.shown, cell_of(published, one.clause, one.topology, found.new))
         for found in upgrades
         for entry in found.entries
         for one in entry.seen

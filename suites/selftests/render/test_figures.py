@@ -32,7 +32,7 @@ def chart(*series: Series, log: bool = False, even: float | None = None, **other
         categories=("0.9.0", "0.10.0", "0.12.0.1"),
         upwards="times",
         series=series,
-        said=multiple,
+        label=multiple,
         log=log,
         even=even,
     )

@@ -145,7 +145,7 @@ class Clauses(unittest.TestCase):
         )
         new = page.implementations[0]
         assert new.name == PMAP
-        assert [(told.words, told.places) for told in new.told] == [
+        assert [(shown.words, shown.places) for shown in new.outcomes] == [
             ("raises ValueError", ("0.10.0 to 0.12.0.1 on 1x8",)),
             ("returns", ("0.8.0 to 0.9.0 on 1x8",)),
         ]
@@ -157,8 +157,8 @@ class Clauses(unittest.TestCase):
             cell("0.12.0.1", observations=WORKS),
         )
         assert [one.name for one in page.implementations] == [PMAP, SHARD, LEGACY]
-        assert [told.words for told in page.implementations[0].told] == ["returns", "not run"]
-        assert page.implementations[0].told[1].places == ("0.8.0 to 0.10.0 on 1x8",)
+        assert [shown.words for shown in page.implementations[0].outcomes] == ["returns", "not run"]
+        assert page.implementations[0].outcomes[1].places == ("0.8.0 to 0.10.0 on 1x8",)
 
     def test_the_difference_from_legacy_is_told(self) -> None:
         page = self.page(
@@ -166,10 +166,10 @@ class Clauses(unittest.TestCase):
             cell("0.9.0", LEGACY, observations=WORKS),
             cell("0.12.0.1", observations=FAILS_AGAIN),
         )
-        told = page.implementations[0].told[0]
-        assert told.felt is not None
-        assert told.felt.effect is Effect.RAISES
-        assert told.felt.second_call
+        shown = page.implementations[0].outcomes[0]
+        assert shown.shown is not None
+        assert shown.shown.effect is Effect.RAISES
+        assert shown.shown.second_call
 
     def test_a_cell_is_found_by_its_anchor_wherever_it_is_told(self) -> None:
         site = render(results_of(*head(A), *(cell(one, observations=WORKS) for one in VERSIONS)))

@@ -12,8 +12,8 @@ from sample_results import HOSTILE, MARKUP, Record, cause, claim, clause, target
 from sample_results import cell as cell_on
 from site_pages import Tags, links_in, results_of, tree
 
-from reports.analysis.effects.harm import Severity
 from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.severity import Severity
 from reports.render.site.build import render
 from reports.render.site.documents import Document, documents
 from reports.render.site.errata import errata_page
@@ -319,7 +319,7 @@ class Errata(unittest.TestCase):
         ]
         assert slugs == [["b", "a"], ["c"]]
         assert [e.never for _, some in groups[0].documents for e in some] == [True, False]
-        assert groups[-1].harm is Severity.PLATFORM
+        assert groups[-1].severity is Severity.PLATFORM
 
     def test_what_harms_most_comes_first_with_what_happens_instead(self) -> None:
         wrong = [finding("first call", "same shape, wrong values: [2.]", "value")]
@@ -343,7 +343,7 @@ class Errata(unittest.TestCase):
             ),
         )
         groups = errata_page(Effects(results), documents(results)).groups
-        assert [(g.harm, g.size) for g in groups] == [
+        assert [(g.severity, g.size) for g in groups] == [
             (Severity.WRONG_NUMBERS, 1),
             (Severity.FIX_FAILS, 1),
             (Severity.RAISES, 1),

@@ -54,7 +54,7 @@ from harness.plugin.hooks import _SessionHooks
 from harness.plugin.options import Options
 from harness.plugin.session import Session
 from harness.results.recorder import Recorder
-from harness.running.aside import Outcome
+from harness.running.background import Outcome
 from harness.running.cells import CellId
 from harness.running.runner import Asked, Runner
 from harness.targets.target import Target

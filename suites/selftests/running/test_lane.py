@@ -71,12 +71,12 @@ class FakeRunner:
         )
 
 
-def heat_of(
+def run(
     cells: list[CellId], blocks: int = 3, verdicts: dict[CellId, list[str]] | None = None
 ) -> tuple[dict[CellId, Participant], list[CellId]]:
     asked: list[CellId] = []
     runs = Lane(lambda: cast(Runner, FakeRunner(asked, verdicts or {})), blocks)
-    return runs.heat(cells), asked
+    return runs.run_group(cells), asked
 
 
 A, B, C = (
@@ -87,18 +87,18 @@ A, B, C = (
 
 
 def test_entrants_take_turns_and_each_goes_first() -> None:
-    heat, asked = heat_of([A, B, C])
+    group, asked = run([A, B, C])
     assert asked == [A, B, C, B, C, A, C, A, B]
-    assert list(heat) == [A, B, C]
-    assert heat[B].blocks["index"] == [[2.0, 4.0]] * 3
+    assert list(group) == [A, B, C]
+    assert group[B].blocks["index"] == [[2.0, 4.0]] * 3
 
 
 def test_an_entrant_that_failed_once_is_not_measured_and_not_asked_again() -> None:
-    heat, asked = heat_of([A, B], verdicts={B: [Verdict.CONFORMS, Verdict.CRASHED]})
+    group, asked = run([A, B], verdicts={B: [Verdict.CONFORMS, Verdict.CRASHED]})
     assert asked.count(B) == 2
-    assert not heat[B].measured
-    assert heat[A].measured
-    record = lane.record(heat[B], "index", TIMING, [])
+    assert not group[B].measured
+    assert group[A].measured
+    record = lane.record(group[B], "index", TIMING, [])
     assert (record.failed, record.seconds) == ("crashed: the reason", None)
     check(record)
 
@@ -111,7 +111,7 @@ def test_each_target_has_a_runner_of_its_own() -> None:
         return cast(Runner, made[-1])
 
     runs = Lane(make, 2)
-    runs.heat([A, B, C])
+    runs.run_group([A, B, C])
     assert len(made) == 2
     runs.keep([OLD])
     assert [runner.pool.released for runner in made] == [0, 1]
@@ -125,39 +125,41 @@ def test_a_heat_ends_the_clusters_of_targets_that_are_not_in_it() -> None:
         return cast(Runner, made[-1])
 
     runs = Lane(make, 2)
-    runs.heat([A, C])
+    runs.run_group([A, C])
     assert [runner.pool.released for runner in made] == [0, 0]
-    runs.heat([A, B])
+    runs.run_group([A, B])
     assert [runner.pool.released for runner in made] == [0, 1]
 
 
 def test_a_contender_is_compared_with_its_baseline_and_with_legacy_of_the_same_target() -> None:
-    heat, _ = heat_of([A, B, C])
-    found = lane.against("index", heat[B], heat.values(), TIMING)
+    group, _ = run([A, B, C])
+    found = lane.against("index", group[B], group.values(), TIMING)
     assert [(one.to, one.median) for one in found] == [
         ("shard", 6.0),
         (OF_LEGACY, 2.0),
     ]
     # The baseline itself is compared with legacy alone, and legacy with its baseline alone.
-    assert [one.to for one in lane.against("shard", heat[B], heat.values(), TIMING)] == [OF_LEGACY]
-    assert [one.to for one in lane.against("index", heat[A], heat.values(), TIMING)] == ["shard"]
+    assert [one.to for one in lane.against("shard", group[B], group.values(), TIMING)] == [
+        OF_LEGACY
+    ]
+    assert [one.to for one in lane.against("index", group[A], group.values(), TIMING)] == ["shard"]
 
 
 def test_a_target_without_legacy_is_compared_with_legacy_of_another() -> None:
-    heat, _ = heat_of([A, B, C])
-    found = lane.against("index", heat[C], heat.values(), TIMING)
+    group, _ = run([A, B, C])
+    found = lane.against("index", group[C], group.values(), TIMING)
     assert [one.to for one in found] == ["shard", OF_LEGACY]
 
 
 def test_nothing_is_compared_with_a_legacy_that_failed() -> None:
-    heat, _ = heat_of([A, C], verdicts={A: [Verdict.CRASHED]})
-    assert [one.to for one in lane.against("index", heat[C], heat.values(), TIMING)] == ["shard"]
+    group, _ = run([A, C], verdicts={A: [Verdict.CRASHED]})
+    assert [one.to for one in lane.against("index", group[C], group.values(), TIMING)] == ["shard"]
 
 
 def test_a_record_fits_the_schema_and_carries_what_is_said() -> None:
-    heat, _ = heat_of([A, B])
-    compared = lane.against("index", heat[B], heat.values(), TIMING)
-    record = lane.record(heat[B], "index", TIMING, compared)
+    group, _ = run([A, B])
+    compared = lane.against("index", group[B], group.values(), TIMING)
+    record = lane.record(group[B], "index", TIMING, compared)
     check(record)
     assert record.seconds == Spread(median=3.0, low=2.0, high=4.0)
     assert record.rounds == 6
@@ -176,9 +178,9 @@ def test_the_slowest_process_of_each_round_counts() -> None:
 def test_a_heat_takes_all_targets_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane, "process_capacity", lambda: 16)
     cells = [cell(names.NEW_PMAP, target) for target in (OLD, NEW, THIRD)]
-    assert lane.heats(cells, processes=4) == [cells]
-    # Where there is none, the first target is in every heat.
-    assert lane.heats(cells, processes=8) == [[cells[0], cells[1]], [cells[0], cells[2]]]
+    assert lane.groups_of(cells, processes=4) == [cells]
+    # Where there is none, the first target is in every group.
+    assert lane.groups_of(cells, processes=8) == [[cells[0], cells[1]], [cells[0], cells[2]]]
 
 
 def test_the_clock_goes_by_what_was_measured() -> None:

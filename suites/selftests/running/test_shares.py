@@ -127,13 +127,13 @@ def messages() -> list[str]:
 
 
 @pytest.fixture
-def usher(hosts: Hosts, messages: list[str]) -> Iterator[HostAllocator]:
+def allocator(hosts: Hosts, messages: list[str]) -> Iterator[HostAllocator]:
     made = HostAllocator(hosts, 2, messages.append)
     yield made
     made.close()
 
 
-@pytest.mark.usefixtures("usher")
+@pytest.mark.usefixtures("allocator")
 def test_who_dials_is_sent_to_the_test_process_of_its_rank(hosts: Hosts) -> None:
     base = int(hosts.listen.rpartition(":")[2])
     for rank, port in ((3, base + 2), (0, base + 1), (2, base + 2), (3, base + 2)):
@@ -144,7 +144,7 @@ def test_who_dials_is_sent_to_the_test_process_of_its_rank(hosts: Hosts) -> None
             channel.receive()
 
 
-@pytest.mark.usefixtures("usher")
+@pytest.mark.usefixtures("allocator")
 @pytest.mark.parametrize(
     ("message", "says"),
     [
@@ -165,6 +165,6 @@ def test_who_has_no_test_process_is_sent_away(
     assert until(lambda: any(says in line for line in messages), SOON_S), messages
 
 
-def test_a_port_that_is_taken_is_said(hosts: Hosts, usher: HostAllocator) -> None:
+def test_a_port_that_is_taken_is_said(hosts: Hosts, allocator: HostAllocator) -> None:
     with pytest.raises(ValueError, match=rf"^--listen {hosts.listen}: .*in use"):
         HostAllocator(hosts, 2, lambda _: None)

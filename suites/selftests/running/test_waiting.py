@@ -16,7 +16,7 @@ from processes import HANGS_S, outside_pytest
 from conformance.spec import names
 from conformance.worker.deadlines import CASE_S
 from harness.running import cells
-from harness.running.aside import Aside
+from harness.running.background import Background
 from harness.running.cells import CellId
 from harness.running.tiers import Run
 
@@ -46,14 +46,14 @@ def cell(clause: str) -> tuple[CellId, Run]:
     return id, Run("current", "1x8", clause, names.NEW_PMAP)
 
 
-def aside(case: Callable[[CellId], None], threads: int = 3) -> Aside:
+def background(case: Callable[[CellId], None], threads: int = 3) -> Background:
     made: Any = lambda: Runner(case)  # noqa: E731
-    return Aside(made, threads)
+    return Background(made, threads)
 
 
 def test_cells_wait_beside_one_another() -> None:
     together = threading.Barrier(3)  # nobody passes before three are there
-    several = aside(lambda _: together.wait(CASE_S) and None)
+    several = background(lambda _: together.wait(CASE_S) and None)
     started = [cell(name) for name in ("a", "b", "c")]
     for one in started:
         several.start(*one)
@@ -64,7 +64,7 @@ def test_cells_wait_beside_one_another() -> None:
 
 
 def test_cells_that_judge_one_run_share_a_runner() -> None:
-    several = aside(lambda _: None)
+    several = background(lambda _: None)
     (first, run), (second, _), (other, its) = cell("a"), cell("b"), cell("c")
     several.start(first, run)
     several.start(other, its)
@@ -79,7 +79,7 @@ def test_what_a_run_raises_is_raised_where_its_result_is_asked_for() -> None:
     def fails(_: CellId) -> None:
         raise ValueError("no such cell")
 
-    several, (id, run) = aside(fails), cell("a")
+    several, (id, run) = background(fails), cell("a")
     several.start(id, run)
     with pytest.raises(ValueError, match="no such cell"):
         several.result(id)
@@ -87,7 +87,7 @@ def test_what_a_run_raises_is_raised_where_its_result_is_asked_for() -> None:
 
 
 def test_a_cell_that_was_not_started_has_no_result() -> None:
-    assert aside(lambda _: None).result(cell("a")[0]) is None
+    assert background(lambda _: None).result(cell("a")[0]) is None
 
 
 def test_closing_ends_what_runs_and_begins_nothing_more() -> None:
@@ -100,7 +100,7 @@ def test_closing_ends_what_runs_and_begins_nothing_more() -> None:
         (runner,) = several.runners
         assert runner.closed.wait(CASE_S)  # type: ignore[attr-defined]
 
-    several = aside(until_closed, threads=1)
+    several = background(until_closed, threads=1)
     for name in ("a", "b", "c"):
         several.start(*cell(name))
     assert running.wait(CASE_S)

@@ -134,7 +134,10 @@ def test_the_exit_status_says_whether_anything_was_found(
     ("words", "says"),
     [
         (("none.py", *SIDES), "none.py: there is no such file or folder"),
-        (("empty", *SIDES), "empty: no Python file, script or requirements file is there"),
+        (
+            ("empty", *SIDES),
+            "empty: no Python file, script or requirements file is in it: name another path",
+        ),
         (("a.py",), "--from: name the side, as in --from new_pmap@0.9.0"),
         (("a.py", "--from", "new_pmap@0.9.0"), "--to: name the side"),
         (("a.py", "--from", "0.9.0", "--to", "new_pmap@0.9.0"), "--from 0.9.0: write IMPLEMENT"),

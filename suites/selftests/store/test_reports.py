@@ -456,7 +456,7 @@ def test_the_table_shows_what_occurs_and_always_the_two(load_records: Any) -> No
     assert re.findall(r"\d+", lines[-1]) == ["1", "1"]
 
 
-def test_a_fact_counts_once_and_by_its_gravest_cell(load_records: Any) -> None:
+def test_a_fact_counts_once_and_by_its_worst_cell(load_records: Any) -> None:
     records = [
         *HEAD,
         clause("errors.b", fact="errors.shared"),

@@ -27,7 +27,7 @@ from conformance.store.outputs import Output, write_text
 from harness.commandline.options import expand
 from harness.plugin.session import Session
 from harness.results.recorder import Recorder
-from harness.running.aside import Outcome
+from harness.running.background import Outcome
 from harness.running.cells import CellId
 from harness.running.runner import not_run
 

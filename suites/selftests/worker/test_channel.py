@@ -90,7 +90,7 @@ def test_what_is_sent_is_what_is_received(ends: tuple[Channel, Connection]) -> N
         *("infinite", "not-a-number", "too-large", "too-long"),
     ],
 )
-def test_what_is_no_message_is_rubbish(
+def test_what_is_no_message_is_invalid(
     ends: tuple[Channel, Connection], data: bytes, why: str
 ) -> None:
     mine, other = ends
@@ -99,7 +99,7 @@ def test_what_is_no_message_is_rubbish(
         mine.receive()
 
 
-def test_a_message_longer_than_the_limit_is_rubbish(
+def test_a_message_longer_than_the_limit_is_invalid(
     ends: tuple[Channel, Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, other = ends

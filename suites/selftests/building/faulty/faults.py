@@ -161,14 +161,14 @@ def others_wait(cluster: Cluster) -> None:
         client.blocking_key_value_get(f"waits-{other}", int(FOREVER_S * 1000))
 
 
-@clause("faults.rubbish", claim=CLAIM, expect=EXPECT)
-def rubbish(impl: Implementation, cluster: Cluster, kind: str = "bytes") -> None:
+@clause("faults.invalid-message", claim=CLAIM, expect=EXPECT)
+def invalid_message(impl: Implementation, cluster: Cluster, kind: str = "bytes") -> None:
     """The last process sends what is no message, once the others wait for it."""
     channel = own_channel()
     others_wait(cluster)
     if cluster.process == cluster.topology.processes - 1:
         if kind == "bytes":
-            channel.connection.send_bytes(b"\x80\x04\x95 rubbish")
+            channel.connection.send_bytes(b"\x80\x04\x95 invalid")
         elif kind == "half":
             os.write(channel.connection.fileno(), b"\x00\x00\x01\x00{")
         elif kind == "cut":

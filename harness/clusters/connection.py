@@ -1,6 +1,6 @@
 """The controller's view of one worker: what it has sent, and whether it is sound.
 
-A worker may send anything, so only valid messages are used; after an invalid one the member is in
+A worker may send anything, so only valid messages are used; after an invalid one the worker is in
 trouble, and its cluster with it.
 """
 
@@ -20,7 +20,7 @@ RAISED = "raised to the top"
 
 
 @dataclass
-class Member:
+class WorkerConnection:
     """One worker; `channel` is None until it has connected, `trouble` says why to stop waiting for
     it, `unharmed` whether its process is as it was before the case.
     """
@@ -57,18 +57,18 @@ class Member:
         except EOFError:
             self.trouble = CLOSED
             return
-        except ProtocolError as rubbish:
-            self.trouble = f"sent rubbish: {rubbish}"
+        except ProtocolError as error:
+            self.trouble = f"sent an invalid message: {error}"
             return
         if "failed" in message:
             self.trouble = f"{RAISED}: {str(message['failed']).strip().splitlines()[-1]}"
         elif case is None and isinstance(message.get("ready"), dict):
             self.facts, self.ready = message["ready"], True
         elif case is None or message.get("case") != case or not self._fits(message):
-            self.trouble = f"sent rubbish: an unexpected message {str(message)[:200]}"
+            self.trouble = f"sent an unexpected message: {str(message)[:200]}"
 
     def look_for_flood(self, written: int) -> None:
-        """Put the member in trouble if it has `written` more than any probe should."""
+        """Put the worker in trouble if it has `written` more than any probe should."""
         if written > FLOOD_BYTES:
             self.trouble = f"flooded its output: {written} bytes"
 
@@ -86,7 +86,7 @@ class Member:
             self.ready = self.observation is not None
             self.unharmed = message.get("unharmed") is True
             if not self.ready:
-                self.trouble = "sent rubbish: it is ready but observed nothing"
+                self.trouble = "reported itself ready without an observation"
         else:
             return False
         return True

@@ -1,7 +1,7 @@
-"""The harm of an unfulfilled statement to who relies on it, the most severe first.
+"""The severity of an untrue statement for code that relies on it, the most severe first.
 
 Derived from what happens in the steps of cells that differ from their document, not from what was
-expected. A cell that is better than promised harms nobody.
+expected. A cell that does better than documented is not severe.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Severity(StrEnum):
     PLATFORM = "is otherwise on this platform alone"
 
     @property
-    def gravity(self) -> int:
+    def rank(self) -> int:
         """A sort key: 0 is the most severe."""
-        return _GRAVITY[self]
+        return _RANK[self]
 
     @property
     def effect(self) -> str:
@@ -38,7 +38,7 @@ class Severity(StrEnum):
         return _EFFECTS[self].value
 
 
-_GRAVITY = {harm: place for place, harm in enumerate(Severity)}
+_RANK = {severity: place for place, severity in enumerate(Severity)}
 _EFFECTS = {
     Severity.DIES: Effect.CRASHES,
     Severity.WRONG_NUMBERS: Effect.WRONG_NUMBERS,
@@ -50,7 +50,7 @@ _EFFECTS = {
 }
 
 
-def harm(seen: Digest | None, *, fix: bool) -> Severity:
+def severity_of(seen: Digest | None, *, fix: bool) -> Severity:
     """Return the severity of a cell that differs from its document; `fix` marks a remedy's
     cell.
     """
@@ -62,7 +62,7 @@ def harm(seen: Digest | None, *, fix: bool) -> Severity:
     found = {_of_step(step) for step in steps}
     if fix and steps:
         found.add(Severity.FIX_FAILS)
-    return min(found, key=lambda one: one.gravity, default=Severity.REST)
+    return min(found, key=lambda one: one.rank, default=Severity.REST)
 
 
 def _of_step(step: Step) -> Severity:
@@ -77,9 +77,9 @@ def _of_step(step: Step) -> Severity:
     return Severity.COSTS if codes & {COLLECTIVE, MEMORY} else Severity.REST
 
 
-def _other_numbers(one: Failed) -> bool:
+def _other_numbers(finding: Failed) -> bool:
     """Return whether a step returned wrong values, in place of the right ones or of an error.
 
     A step without values shows no wrong ones.
     """
-    return (one.code in _WRONG or bool(one.mistake)) and one.values != UNREAD
+    return (finding.code in _WRONG or bool(finding.mistake)) and finding.values != UNREAD

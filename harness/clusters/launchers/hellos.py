@@ -58,8 +58,8 @@ def parse(message: Mapping[str, Any]) -> Hello:
         )
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         host = str(message.get("host", "without a name"))[:MOST_CHARACTERS]
-        said = str(message)[:MOST_CHARACTERS]
-        raise ValueError(f"host {host} sent no agent's hello: {said}") from error
+        record = str(message)[:MOST_CHARACTERS]
+        raise ValueError(f"host {host} sent no agent's hello: {record}") from error
 
 
 def _short(value: Any) -> str:
@@ -69,9 +69,9 @@ def _short(value: Any) -> str:
     return text
 
 
-def order(one: Hello) -> tuple[bool, int, str, str]:
+def order(hello: Hello) -> tuple[bool, int, str, str]:
     """Sort key of hosts: by the job's rank; hosts without a rank by their names."""
-    return one.rank is None, one.rank or 0, one.host, one.address
+    return hello.rank is None, hello.rank or 0, hello.host, hello.address
 
 
 def spread(processes: int, hosts: int) -> list[int]:
@@ -96,8 +96,8 @@ def disagreement(some: Sequence[Hello], sources: str, devices: str | None = None
         if len(versions) > 1:
             common = versions.most_common(1)[0][0]
             odd = [one for one in some if getattr(one, what) != common]
-            told = ", ".join(f"{one} has {what} {getattr(one, what)}" for one in odd)
-            return f"{told}, the others have {common}: install the same one everywhere"
+            differing = ", ".join(f"{one} has {what} {getattr(one, what)}" for one in odd)
+            return f"{differing}, the others have {common}: install the same one everywhere"
     idle = [one for one in some if devices is not None and one.platform != devices]
     if idle:
         has = ", ".join(f"{len(one.has(str(devices)))} on {one}" for one in idle)

@@ -25,7 +25,7 @@ LISTED = "resumed"  # the file of the ids that need not be run, a line each
 FOLDER = "conformance_resumed"  # of a test process's input: the folder where it lies
 
 
-class Carrying:
+class ResumedCells:
     """The controller's side: the resumed cells, and their way into the results."""
 
     def __init__(self, resumed: Gathered, session: Session, recorder: Recorder) -> None:
@@ -112,7 +112,7 @@ def results(config: pytest.Config, recorder: Recorder) -> str:
     return f"results: {config.getoption('results')}{before}"
 
 
-def begin(config: pytest.Config, session: Session) -> Carrying | None:
+def begin(config: pytest.Config, session: Session) -> ResumedCells | None:
     """Return what the options resume; None if nothing."""
     files = [Path(one) for one in config.getoption("resume")]
     if not files or session.recorder is None:
@@ -123,15 +123,15 @@ def begin(config: pytest.Config, session: Session) -> Carrying | None:
     except BaseException:
         session.recorder.close()
         raise
-    return Carrying(found, session, session.recorder)
+    return ResumedCells(found, session, session.recorder)
 
 
-def leave_out(config: pytest.Config, items: list[pytest.Item], carrying: Carrying | None) -> None:
+def leave_out(config: pytest.Config, items: list[pytest.Item], cells: ResumedCells | None) -> None:
     """Remove resumed cells from a collection, and report or write down which they were."""
     process: dict[str, Any] = getattr(config, "workerinput", {})
     folder = Path(process[FOLDER]) if FOLDER in process else None
-    if carrying is not None:
-        resumed = frozenset(carrying.cells)
+    if cells is not None:
+        resumed = frozenset(cells.cells)
     elif folder is not None:
         resumed = frozenset((folder / LISTED).read_text(encoding="utf-8").splitlines())
     else:
@@ -141,8 +141,8 @@ def leave_out(config: pytest.Config, items: list[pytest.Item], carrying: Carryin
     items[:] = [item for item in items if item not in gone]
     config.hook.pytest_deselected(items=left_out)
     ids: Sequence[str] = [str(cell_of(item)) for item in left_out]
-    if carrying is not None:
-        carrying.carry(ids)
+    if cells is not None:
+        cells.carry(ids)
     elif folder is not None:
         text = "".join(f"{id}\n" for id in ids)
         (folder / process["workerid"]).write_text(text, encoding="utf-8")

@@ -52,7 +52,7 @@ class _Thread:
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
         self.seconds = 0.0  # of what it was given to run
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="aside")
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="background")
 
     def submit(self, cell: CellId) -> Future[Outcome]:
         return self._executor.submit(self._run, cell)
@@ -68,7 +68,7 @@ class _Thread:
         self._executor.shutdown(wait=True)
 
 
-class Aside:
+class Background:
     """At most `threads` runners, each made by `make_runner` when there is work for it."""
 
     def __init__(self, make_runner: Callable[[], Runner], threads: int) -> None:

@@ -1,4 +1,4 @@
-"""The harm of a claim that does not hold."""
+"""The severity of a claim that does not hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from unittest import TestCase
 from parameterized import parameterized
 from recorded_steps import cell, died, finding, raised, returned
 
-from reports.analysis.effects.harm import Severity, harm
+from reports.analysis.effects.severity import Severity, severity_of
 from reports.store.codes import WITHOUT_THE_FIX
 
 REFUSED, WORKS = raised("ValueError", "no"), returned(1.0)
@@ -18,9 +18,11 @@ NUMBERS = "same shape, wrong values: [2.]"
 def harm_of(
     step: dict[str, Any], saw: str, code: str, expected: str = "", *, fix: bool = False
 ) -> Severity:
-    """The harm of a cell of one step, of which one finding does not hold."""
+    """Return the severity of a cell with one step and one finding that does not hold."""
     wrong = finding(step["name"], saw, code)
-    return harm(cell(step, findings=[wrong | {"expected": expected or "returns it"}]), fix=fix)
+    return severity_of(
+        cell(step, findings=[wrong | {"expected": expected or "returns it"}]), fix=fix
+    )
 
 
 class TestHarm(TestCase):
@@ -52,7 +54,7 @@ class TestHarm(TestCase):
         assert harm_of(WORKS, "1 all-reduce", "collective", fix=True) is Severity.FIX_FAILS
         assert harm_of(WORKS, NUMBERS, "value", fix=True) is Severity.WRONG_NUMBERS
 
-    def test_what_a_fix_shows_without_it_is_not_its_harm(self) -> None:
+    def test_what_a_fix_shows_without_it_does_not_count(self) -> None:
         without = raised("ValueError", "no", WITHOUT_THE_FIX)
         assert harm_of(without, "raised ValueError: no", "error", fix=True) is Severity.REST
 
@@ -70,11 +72,11 @@ class TestHarm(TestCase):
         step = returned(1.0, name=name) | {"extra": {"text": saw}}
         assert harm_of(step, saw, "note", "ends with status 0") is which
 
-    def test_a_death_is_the_gravest_and_what_was_not_seen_the_least(self) -> None:
-        assert harm(died("crashed", "SIGABRT"), fix=True) is Severity.DIES
-        assert harm(died("hung"), fix=False) is Severity.DIES
-        assert harm(None, fix=False) is Severity.REST
+    def test_a_death_is_the_most_severe_and_what_was_not_seen_the_least(self) -> None:
+        assert severity_of(died("crashed", "SIGABRT"), fix=True) is Severity.DIES
+        assert severity_of(died("hung"), fix=False) is Severity.DIES
+        assert severity_of(None, fix=False) is Severity.REST
 
     def test_every_harm_has_its_place_and_a_colour(self) -> None:
-        assert [one.gravity for one in Severity] == list(range(len(Severity)))
+        assert [one.rank for one in Severity] == list(range(len(Severity)))
         assert all(one.effect for one in Severity)
