@@ -31,6 +31,7 @@ class Code(StrEnum):
     DTYPE = "dtype"
     SHARDING = "sharding"
     ERROR = "error"  # raised, another one, or none where one was expected
+    BASES = "bases"  # the base classes of what is raised
     COLLECTIVE = "collective"
     MEMORY = "memory"
     WARNING = "warning"
