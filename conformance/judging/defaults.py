@@ -100,7 +100,7 @@ def _problems(leaf: Leaf, jax: str) -> Iterator[tuple[str, str, str, Code]]:
         kind == ONE_MEMORY and numbers(jax) < numbers("0.7.1")
     ):
         saw = f"in the memory {kind}: {leaf}"
-        yield MEMORY_KIND, f"in the memory {DEFAULT_MEMORY}", saw, Code.SHARDING
+        yield MEMORY_KIND, f"in the memory {DEFAULT_MEMORY}", saw, Code.MEMORY_KIND
 
 
 def _unexpected_bases(observations: Sequence[Observation]) -> Iterator[Finding]:
