@@ -1,18 +1,20 @@
 """What is expected of every step of every clause unless its own expectation says otherwise.
 
 A step emits no warning and no log record; its results are not weakly typed, are committed if
-sharded over several devices, and are in the devices' default memory. A finding is made only if this
-fails, or if an entry of `sections/warnings.toml` makes it right.
+sharded over several devices, and are in the devices' default memory; the exception that it raises
+has the base classes of its type. A finding is made only if this fails, or if an entry of
+`sections/warnings.toml` makes it right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from conformance.judging.deviations import Deviation
 from conformance.spec.aspects import COMMITTED, MEMORY_KIND, WEAK_TYPE
 from conformance.spec.codes import Code
 from conformance.spec.emissions import Emission, emission_text, emissions
+from conformance.spec.exceptions import expected_bases, public_bases
 from conformance.spec.expectation import Finding, claimed, parts_about
 from conformance.spec.expected import Expectation
 from conformance.spec.observation import Leaf, Observation
@@ -33,6 +35,7 @@ def check_defaults(
     return [
         *_unexpected_emissions(expectation, jax, observations, warned),
         *_unexpected_placements(expectation, jax, observations),
+        *_unexpected_bases(observations),
     ]
 
 
@@ -97,4 +100,24 @@ def _problems(leaf: Leaf, jax: str) -> Iterator[tuple[str, str, str, Code]]:
         kind == ONE_MEMORY and numbers(jax) < numbers("0.7.1")
     ):
         saw = f"in the memory {kind}: {leaf}"
-        yield MEMORY_KIND, f"in the memory {DEFAULT_MEMORY}", saw, Code.SHARDING
+        yield MEMORY_KIND, f"in the memory {DEFAULT_MEMORY}", saw, Code.MEMORY_KIND
+
+
+def _unexpected_bases(observations: Sequence[Observation]) -> Iterator[Finding]:
+    """Yield a finding for each exception that `except` catches otherwise than its type's name says.
+
+    The expectation and the entries judge the type by its name alone.
+    """
+    for seen in observations:
+        for step in seen.steps:
+            if step.raised is None:
+                continue
+            wanted, found = expected_bases(step.raised.type), public_bases(step.raised.bases)
+            if wanted not in (None, found):
+                expected = f"{step.raised.type}, a subclass of {_listed(wanted or ())}"
+                saw = f"{step.raised.type}, a subclass of {_listed(found)}"
+                yield Finding(step.name, seen.process, False, expected, saw, Code.BASES)
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"

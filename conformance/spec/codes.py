@@ -31,8 +31,10 @@ class Code(StrEnum):
     DTYPE = "dtype"
     SHARDING = "sharding"
     ERROR = "error"  # raised, another one, or none where one was expected
+    BASES = "bases"  # the base classes of what is raised
     COLLECTIVE = "collective"
     MEMORY = "memory"
+    MEMORY_KIND = "memory kind"  # in which memory of a device
     WARNING = "warning"
     DONATION = "donation"
     NOTE = "note"  # a figure that a probe noted, of no kind that has a word of its own
@@ -51,20 +53,29 @@ class Values(StrEnum):
 class Problem(str):
     """What is wrong: a line for readers, and fields for programs.
 
-    `code` is the kind of problem; None leaves it to `code_of`. `mistake` names the known mistake
-    whose values were seen, `values` says how they compare if an error was expected.
+    `code` is the kind of problem; None leaves it to `code_of`. `beside` is that of a second problem
+    of the same step. `mistake` names the known mistake whose values were seen, `values` says how
+    they compare if an error was expected.
     """
 
-    __slots__ = ("code", "mistake", "values")
+    __slots__ = ("beside", "code", "mistake", "values")
     code: Code | None
+    beside: Code | None
     mistake: str
     values: str
 
     def __new__(
-        cls, text: str, code: Code | None = None, *, mistake: str = "", values: str = ""
+        cls,
+        text: str,
+        code: Code | None = None,
+        *,
+        beside: Code | None = None,
+        mistake: str = "",
+        values: str = "",
     ) -> Problem:
         made = super().__new__(cls, text)
         made.code = code
+        made.beside = beside
         made.mistake = mistake
         made.values = values
         return made
@@ -72,12 +83,19 @@ class Problem(str):
     def framed(self, before: str = "", after: str = "", *, values: str = "") -> Problem:
         """Return the same problem with text before and after."""
         text = f"{before}{self}{after}"
-        return Problem(text, self.code, mistake=self.mistake, values=values or self.values)
+        return Problem(
+            text,
+            self.code,
+            beside=self.beside,
+            mistake=self.mistake,
+            values=values or self.values,
+        )
 
 
 def mistaken(mistake: str, text: str, code: Code | None = None, *, values: str = "") -> Problem:
     """Return the problem that a step has the values of a known mistake; `text` shows them."""
-    return Problem(f"it is {mistake}: {text}", code, mistake=mistake, values=values)
+    beside = text.beside if isinstance(text, Problem) else None
+    return Problem(f"it is {mistake}: {text}", code, beside=beside, mistake=mistake, values=values)
 
 
 _OF_ASPECT = {

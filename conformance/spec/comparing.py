@@ -50,11 +50,13 @@ def against(model: Model, place: Place, step: Step) -> Problem | None:
     if len(wanted) != len(step.leaves):
         text = f"{len(step.leaves)} leaves in place of {len(wanted)}: {step}"
         return Problem(text, Code.ERROR if step.raised is not None else Code.SHAPE)
+    contained = step.tree in (None, tree)
     for leaf, want in zip(step.leaves, wanted, strict=True):
         problem = difference(leaf, want if isinstance(want, Keys) else np.asarray(want))
         if problem is not None:
-            return problem
-    if step.tree not in (None, tree):
+            beside = None if contained else Code.CONTAINER
+            return Problem(str(problem), problem.code, beside=beside)
+    if not contained:
         return Problem(f"{step.tree} in place of {tree}: {step}", Code.CONTAINER)
     return None
 

@@ -102,7 +102,10 @@ class OfEachStep:
             for step in steps:
                 holds, saw = self.check_step(Place(topology, seen.process), step)
                 code = code_of(self.claims, step, holds, saw)
-                findings.append(self._finding(step.name, seen.process, holds, saw, code))
+                found = self._finding(step.name, seen.process, holds, saw, code)
+                findings.append(found)
+                if isinstance(saw, Problem) and saw.beside is not None and not holds:
+                    findings.append(replace(found, code=saw.beside))
             if not self.optional and (not steps or missing):
                 absent = ", ".join(sorted(missing)) or "any step"
                 saw = "the probe did not get there"

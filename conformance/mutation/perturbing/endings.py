@@ -43,6 +43,13 @@ def _type(case: Case, raised: Raised) -> Raised:
     return replace(raised, type=name, bases=("Exception", "BaseException"))
 
 
+def _bases(case: Case, raised: Raised) -> Raised:
+    """Return an exception of the same name that is caught as no other than an Exception."""
+    of_all = ("Exception", "BaseException")
+    another = ("LookupError", *of_all) if set(raised.bases) == set(of_all) else of_all
+    return replace(raised, bases=another)
+
+
 def _text(case: Case, raised: Raised) -> Raised:
     return replace(raised, message=ANOTHER_TEXT)
 
@@ -105,6 +112,7 @@ def _until(seen: Observation, step: str) -> Observation:
 
 PERTURBATIONS = (
     in_one_process("exception: type", aspects.EXCEPTION, _raised(_type)),
+    in_one_process("exception: base classes", aspects.EXCEPTION, _raised(_bases)),
     in_one_process("exception: unheard-of text", aspects.EXCEPTION, _raised(_text)),
     in_one_process("exception: another of JAX's texts", aspects.EXCEPTION, _raised(_another)),
     in_one_process("exception: phase", aspects.PHASE, _raised(_phase)),

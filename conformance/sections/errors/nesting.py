@@ -20,7 +20,7 @@ from conformance.spec.clause import clause, devices, processes
 from conformance.spec.columns import Columns, everywhere, of_shard_map
 from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import raises, returns
+from conformance.spec.expectation import not_applicable, raises, returns, twice
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.texts import described
 from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
@@ -135,6 +135,27 @@ def shard_map_inside(impl: Implementation, cluster: Cluster) -> None:
     """A shard_map over a mesh of one device inside a pmap."""
     mesh = impl.mesh("j", cluster.devices[:1])
     inner = jax.shard_map(double(), mesh=mesh, in_specs=P(), out_specs=P())
+    cluster.twice(impl.map(lambda x: inner(x), "i"), cluster.rows(3))
+
+
+@DEFAULTS.clause(
+    "errors.context-mesh.shard-map-inside-over-all",
+    claim=SILENCE,
+    cause="shard-map-inside-pmap-refused",
+    needs=devices(8),
+    left_out="what a body computes of its row is its device's own affair",
+    expect={
+        LEGACY_PMAP: not_applicable(
+            "it traces the shard_map and raises, after which nothing proves which pmap ran: the "
+            "program of the known issue shows it"
+        ),
+        NEW_PMAP: twice(refused(doubled(3))),
+        SHARD_MAP: not_applicable("the clause is about shard_map inside pmap"),
+    },
+)
+def shard_map_inside_over_all(impl: Implementation, cluster: Cluster) -> None:
+    """A shard_map over a mesh of all devices, whose inputs are replicated, inside a pmap."""
+    inner = jax.shard_map(double(), mesh=impl.mesh("j"), in_specs=P(), out_specs=P())
     cluster.twice(impl.map(lambda x: inner(x), "i"), cluster.rows(3))
 
 

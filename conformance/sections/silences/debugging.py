@@ -15,7 +15,7 @@ import numpy as np
 from jax.experimental import checkify, io_callback
 
 from conformance.spec.clause import devices
-from conformance.spec.columns import Columns, everywhere, unless_legacy
+from conformance.spec.columns import Columns, everywhere, of_pmaps, unless_legacy
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import every, in_steps, noted, raises, returns, twice
 from conformance.spec.expected import Expectation
@@ -503,3 +503,27 @@ def inspected(impl: Implementation, cluster: Cluster) -> None:
         return x * 2
 
     cluster.twice(impl.map(body), cluster.rows(WIDTH))
+
+
+# --- The error of a body that branches on a value ------------------------------------------------
+
+
+BRANCHES = raises(
+    jax.errors.TracerBoolConversionError,
+    r"^Attempted boolean conversion of traced array with shape bool\[\]\..* while tracing the "
+    r"function branching_body at \S*debugging\.py:\d+ for \w+\. ",
+    phase="trace",
+)
+
+
+@DEFAULTS.clause(
+    "silences.debugging.branch-on-a-value",
+    expect=of_pmaps(twice(BRANCHES), "impl.map wraps the body in a function of its own there"),
+)
+def branch_on_a_value(impl: Implementation, cluster: Cluster) -> None:
+    """The error of a Python `if` on a mapped value names the function, its file and line."""
+
+    def branching_body(x: Any) -> Any:
+        return x if x.sum() > 0 else -x
+
+    cluster.twice(impl.map(branching_body), impl.given(cluster.rows(WIDTH)))

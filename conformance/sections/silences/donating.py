@@ -88,6 +88,37 @@ def donated(impl: Implementation, cluster: Cluster, numbers: Numbers) -> None:
         cluster.note("gone", [x.is_deleted(), y.is_deleted()])
 
 
+@described("the sum of each row and the first row")
+def added_to_each(place: Place) -> Any:
+    rows = place.all_rows(WIDTH)
+    return rows + rows[0]
+
+
+@clause(
+    "silences.donated.unmapped",
+    claim=CLAIM,
+    fact="silences.donated",
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=everywhere(
+        twice(
+            every(
+                returns(added_to_each),
+                noted("gone", "donated: [False, True]", lambda _, seen: seen == [False, True]),
+            )
+        )
+    ),
+)
+def donated_unmapped(impl: Implementation, cluster: Cluster) -> None:
+    """A map donates an argument that it does not map, an uncommitted array on one device."""
+    function = impl.map(add(), in_axes=(0, None), donate_argnums=1)
+    for name in ("first call", "second call"):
+        x = impl.map(double())(cluster.rows(WIDTH) / 2)
+        y = jax.numpy.asarray(cluster.rows(WIDTH)[0]) + 0
+        cluster.step(name, function, x, y)
+        cluster.note("gone", [x.is_deleted(), y.is_deleted()])
+
+
 @clause(
     "silences.donated.names",
     claim=CLAIM,

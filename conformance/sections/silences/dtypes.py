@@ -4,14 +4,16 @@ summed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import NDArray
 
 from conformance.sections.silences.answers import CONTROLLED, ONE_PROCESS_ALONE, WIDTH, control
+from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere, of_pmaps
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import TWICE, every, in_steps, returns
@@ -143,6 +145,97 @@ def added_up(dtype: Dtype) -> Any:
 def summed(impl: Implementation, cluster: Cluster, dtype: Dtype) -> None:
     """A psum of rows of a dtype, each of which is 0 or 1."""
     cluster.twice(impl.map(lambda x: jax.lax.psum(x, "i")), dtype.rows(cluster))
+
+
+# --- The other collectives in half precision ------------------------------------------------------
+
+HALVES: Mapping[str, Dtype] = {key: DTYPES[key] for key in ("float16", "bfloat16")}
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A collective of a body's row, and its result in each row, of all rows."""
+
+    key: str
+    text: str
+    apply: Callable[[Any], Any]
+    model: Callable[[NDArray[Any]], NDArray[Any]]
+
+
+COLLECTIVES: Mapping[str, Collective] = table(
+    Collective(
+        "mean",
+        "`pmean`",
+        lambda x: jax.lax.pmean(x, "i"),
+        lambda rows: np.broadcast_to(rows.mean(0), rows.shape),
+    ),
+    Collective(
+        "max",
+        "`pmax`",
+        lambda x: jax.lax.pmax(x, "i"),
+        lambda rows: np.broadcast_to(rows.max(0), rows.shape),
+    ),
+    Collective(
+        "min",
+        "`pmin`",
+        lambda x: jax.lax.pmin(x, "i"),
+        lambda rows: np.broadcast_to(rows.min(0), rows.shape),
+    ),
+    Collective(
+        "gathered",
+        "`all_gather`",
+        lambda x: jax.lax.all_gather(x, "i"),
+        lambda rows: np.broadcast_to(rows, (len(rows), *rows.shape)),
+    ),
+    Collective(
+        "scattered",
+        "`psum_scatter`",
+        lambda x: jax.lax.psum_scatter(jax.numpy.resize(x, (8,)), "i"),
+        lambda rows: np.resize(rows.sum(0), 8),
+    ),
+    Collective(
+        "exchanged",
+        "`all_to_all`",
+        lambda x: jax.lax.all_to_all(jax.numpy.resize(x, (8,)), "i", 0, 0),
+        lambda rows: np.stack([np.resize(row, 8) for row in rows]).T,
+    ),
+    Collective(
+        "weighted",
+        "`psum` of the row times a Python number",
+        lambda x: jax.lax.psum(x * 2.0, "i"),
+        lambda rows: np.broadcast_to(rows.sum(0) * 2, rows.shape),
+    ),
+)
+
+
+def collected(collective: Collective, dtype: Dtype) -> Any:
+    """Return the model of a collective in a dtype."""
+
+    @described(f"what NumPy gives for {collective.text}, in {dtype.name}")
+    def model(place: Place) -> Any:
+        return collective.model(dtype.bits(place).astype(np.float64)).astype(dtype.kept())
+
+    return model
+
+
+@DEFAULTS.family(
+    "silences.dtype.{collective}-{dtype}",
+    collective=COLLECTIVES,
+    dtype=HALVES,
+    title=lambda collective, dtype: (
+        f"{collective.text} of {dtype.name} has the same dtype as under legacy pmap."
+    ),
+    fact="silences.dtype.half-precision",
+    needs=devices(8),
+    expect=lambda collective, dtype: everywhere(
+        in_steps(returns(collected(collective, dtype)), *TWICE)
+    ),
+)
+def in_half_precision(
+    impl: Implementation, cluster: Cluster, collective: Collective, dtype: Dtype
+) -> None:
+    """A collective of rows in half precision, each of whose numbers is 0 or 1."""
+    cluster.twice(impl.map(lambda x: collective.apply(x)), dtype.rows(cluster))
 
 
 # --- float0, the dtype of a gradient by integers --------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 
 from conformance.sections.silences.answers import (
     CALL,
+    CONTROLLED,
     ONE_PROCESS_ALONE,
     WIDTH,
     Refused,
@@ -18,7 +19,10 @@ from conformance.sections.silences.answers import (
     control,
     doubled,
 )
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_pmaps
 from conformance.spec.comparing import Model
+from conformance.spec.expectation import every, in_steps, returns
 from conformance.spec.family import family, table
 from conformance.worker.bodies import double
 from conformance.worker.protocols import Cluster, Implementation
@@ -189,6 +193,13 @@ OPTIONS: Mapping[str, Refused] = table(
         "^'str' object cannot be interpreted as an integer$",
     ),
     _option(
+        "static-and-donated",
+        "an argument both static and donated",
+        {"static_broadcasted_argnums": 1, "donate_argnums": 1},
+        r"^`static_argnums` \[1\] and `donate_argnums` \[1\] cannot intersect\.$",
+        ValueError,
+    ),
+    _option(
         "backend-unknown",
         "an unknown `backend`",
         {"backend": "nosuch"},
@@ -263,3 +274,15 @@ def option(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     """
     control(impl, cluster)
     cluster.step(CALL, case.call, impl, cluster)
+
+
+@clause(
+    "silences.option.global-arg-shapes",
+    claim=TYPES,
+    left_out=ONE_PROCESS_ALONE,
+    expect=of_pmaps(every(CONTROLLED, in_steps(returns(doubled), CALL)), NO_SUCH_OPTIONS),
+)
+def global_arg_shapes(impl: Implementation, cluster: Cluster) -> None:
+    """A pmap with `global_arg_shapes=None`, its default, returns what it does without it."""
+    control(impl, cluster)
+    cluster.step(CALL, lambda: impl.map(double(), global_arg_shapes=None)(cluster.rows(WIDTH)))

@@ -15,6 +15,7 @@ import numpy as np
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
 from conformance.spec.containers import flattened
+from conformance.spec.exceptions import expected_bases
 from conformance.spec.expected import Expectation
 from conformance.spec.faults import Fault, Whereabouts
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
@@ -95,15 +96,16 @@ def raised(
     message: str = "Received incompatible devices for pmapped computation",
     *,
     name: str = CALL,
-    bases: Sequence[str] = ("Exception", "BaseException"),
+    bases: Sequence[str] | None = None,
     phase: str = "lower",
     frames: Sequence[str] = ("pjit.py:_resolve_and_lower",),
 ) -> Json:
-    """A step that raised."""
+    """A step that raised, an exception with the base classes of its type if they are known."""
+    known = expected_bases(type) or ("Exception", "BaseException")
     exception = {
         "type": type,
         "module": "builtins",
-        "bases": list(bases),
+        "bases": sorted(known if bases is None else bases),
         "phase": phase,
         "message": message,
         "frames": list(frames),

@@ -210,6 +210,44 @@ def test_the_default_memory_of_a_release_is_meant(jax: str, kind: str, found: in
     assert len(check_defaults(RIGHT, jax, seen)) == found
 
 
+OF_ALL = ("Exception", "BaseException")
+CAUGHT: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "JAX's, as a ValueError": ("IndivisibleError", ("ValueError", *OF_ALL), Verdict.CONFORMS),
+    "JAX's, as nothing": ("IndivisibleError", OF_ALL, Verdict.DEVIATES),
+    "JAX's, as more": ("ShardingTypeError", ("ValueError", *OF_ALL), Verdict.DEVIATES),
+    "Python's": ("KeyError", ("LookupError", *OF_ALL), Verdict.CONFORMS),
+    "Python's name only": ("KeyError", OF_ALL, Verdict.DEVIATES),
+    "a private base": (
+        "ConcretizationTypeError",
+        ("JAXTypeError", "_JAXErrorMixin", "TypeError", *OF_ALL),
+        Verdict.CONFORMS,
+    ),
+    "one never seen": ("NewError", ("RuntimeError", *OF_ALL), Verdict.CONFORMS),
+}
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_an_exception_is_caught_as_its_type_is(name: str) -> None:
+    type, bases, verdict = CAUGHT[name]
+    expect = raises(type, "^no$")
+    seen = [
+        received(observation(raised(type, "no", bases=bases), process=process))
+        for process in (0, 1)
+    ]
+    assert judge(clause_of(expect), NEW_PMAP, TOPOLOGY, "0.9.0", seen, None).verdict == verdict
+
+
+def test_an_entry_that_names_the_type_does_not_explain_other_bases() -> None:
+    pattern = step_pattern({"type": "IndivisibleError", "message": "^no$"})
+    known = replace(entry(CHANGES), warns=None, saw=(pattern,), cause="other")
+    for bases, verdict in ((None, Verdict.KNOWN_DEVIATION), (OF_ALL, Verdict.DEVIATES)):
+        step = raised("IndivisibleError", "no", bases=bases)
+        seen = [received(observation(step, process=process)) for process in (0, 1)]
+        clause = clause_of(raises("AssertionError", "^asserts$"))
+        judgement = judge(clause, NEW_PMAP, TOPOLOGY, "0.9.0", seen, None, (known,))
+        assert judgement.verdict == verdict
+
+
 def test_an_array_on_one_device_may_be_uncommitted() -> None:
     rows = doubled(Place(TOPOLOGY, 0))
     alone = leaf(rows, committed=False, sharding={"type": "SingleDeviceSharding", "devices": [0]})

@@ -5,6 +5,7 @@ An entry that matches no cell, or one too many, would make a verdict that nobody
 
 from __future__ import annotations
 
+import builtins
 import datetime
 import functools
 import re
@@ -34,6 +35,7 @@ from conformance.judging.deviations import (
     unmatched,
 )
 from conformance.judging.seen import step_pattern
+from conformance.spec.exceptions import BASES, expected_bases
 from conformance.spec.expectation import All, Finding, NotApplicable
 from conformance.spec.expectation import returns as expects
 from conformance.spec.faults import Fault, Whereabouts
@@ -438,6 +440,20 @@ def test_a_package_that_no_clause_of_an_entry_requires_is_refused(read: Any) -> 
 
 def test_every_package_that_an_entry_names_is_required() -> None:
     assert of_no_package(real.entries(), real.catalogue().clauses) == []
+
+
+def test_the_base_classes_of_every_exception_that_an_entry_names_are_known() -> None:
+    python = {name for name in dir(builtins) if expected_bases(name)}
+    patterns = (
+        pattern.fields["type"]
+        for entry in real.entries()
+        for pattern in (*entry.saw, *(one for some in entry.steps.values() for one in some))
+        if "type" in pattern.fields
+    )
+    unknown = {
+        one for one in patterns if not any(re.fullmatch(one, name) for name in python | {*BASES})
+    }
+    assert unknown == set()
 
 
 def test_the_entry_about_a_cell_is_found() -> None:

@@ -52,9 +52,7 @@ def test_an_internal_error_that_comes_back_is_not_excused() -> None:
         "The context mesh AbstractMesh('other': 8, axis_types=(Auto,), device_kind=cpu, "
         "num_cores=None) should match the mesh passed to shard_map Mesh('i': 8, axis_types=(Auto,))"
     )
-    empty = raised(
-        "StoreException", "Store empty", phase="arguments", name="second call", bases=ERROR
-    )
+    empty = raised("StoreException", "Store empty", phase="arguments", name="second call")
     steps = (raised(message=message, phase="trace", name=FIRST), empty)
     id = "errors.context-mesh.under-set-mesh"
     assert verdict(id, NEW_PMAP, "1x8", *steps, jax="0.9.0") == Verdict.KNOWN_DEVIATION
