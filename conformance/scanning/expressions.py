@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from conformance.scanning import arrays, calls, helpers, items, members, statements, versions
-from conformance.scanning.names import OPTIONS_OF_PMAP
+from conformance.scanning.names import OPTIONS_OF_PMAP, PROPERTIES
 from conformance.scanning.results import maps_around
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
@@ -235,16 +235,21 @@ def decorated(run: Interpreter, scope: Scope, node: cst.Decorator, value: Value)
     if isinstance(node.decorator, cst.Name) and node.decorator.value in (
         *("staticmethod", "property", "classmethod", "override", "abstractmethod"),
     ):
-        if node.decorator.value == "staticmethod" and isinstance(value, Function):
-            return Function(node=value.node, scope=value.scope, tags=frozenset({"staticmethod"}))
-        if node.decorator.value == "property" and isinstance(value, Function):
-            return Function(node=value.node, scope=value.scope, tags=frozenset({"property"}))
-        return value
+        return _of_kind(node.decorator.value, value)
     decorator = evaluate(run, scope, node.decorator)
+    if isinstance(decorator, Reference) and decorator.name in PROPERTIES:
+        return _of_kind("property", value)
     if isinstance(value, Function) and _is_fixture(scope, node.decorator):
         return replace(value, tags=value.tags | {helpers.FIXTURE})
     found = calls.applied(run, scope, node.decorator, decorator, value)
     return value if type(found) is Value else found  # nothing is known of what it returns
+
+
+def _of_kind(kind: str, value: Value) -> Value:
+    """Return a method with a tag for how it is looked up."""
+    if kind in ("staticmethod", "property", "classmethod") and isinstance(value, Function):
+        return Function(node=value.node, scope=value.scope, tags=frozenset({kind}))
+    return value
 
 
 def _is_fixture(scope: Scope, node: cst.BaseExpression) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -73,7 +74,10 @@ def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
         case Class():
             if name in owner.scope.variables and _is_text_less_enum(owner):
                 return with_tags(UNKNOWN, "not a text")
-            return _of_bases(owner, name)
+            found = _of_bases(owner, name)
+            if isinstance(found, Function) and "classmethod" in found.tags:
+                return replace(found, owner=owner)
+            return found
         case Array() | Mapped() | Stage() | Function() | Transformed() | Partial() | Items():
             return arrays.attribute(run, scope, node, owner, name)
     return Method(name=name, owner=owner, node=node.value, tags=frozenset())

@@ -119,6 +119,8 @@ CALLS_THE_FIRST = frozenset({"asyncio.to_thread"})
 # Methods of executors and event loops that call one of their arguments, and which.
 CALLING_METHODS: Mapping[str, int] = {"submit": 0, "run_in_executor": 1}
 OPTIONS_OF_PMAP = frozenset({"jax_pmap_shmap_merge"})
+# Decorators by which a method is looked up as a property.
+PROPERTIES = frozenset({"functools.cached_property", "abc.abstractproperty"})
 PRINTS = frozenset({"print", "str", "repr", "format"})
 ITERATES = frozenset(
     {
