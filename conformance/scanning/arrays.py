@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning.names import OF_ARRAYS, OF_TREES, RESHAPING_METHODS, TAKES
+from conformance.scanning import members
+from conformance.scanning.names import OF_ARRAYS, OF_TREES, RESHAPING_METHODS
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
     Array,
     Constant,
+    Instance,
     Items,
     Mapped,
     Method,
@@ -77,6 +79,8 @@ def attribute(
         return Method(name=name, owner=owner, node=node.value)
     if not isinstance(owner, Array):
         return UNKNOWN
+    if isinstance(owner.structure, Instance):
+        return members.of_output(owner, owner.structure, name)
     if name in _SHARDING:
         used(run, scope, node, owner, f"attribute {name}", {"value": node.value})
         return with_tags(UNKNOWN, "shards") if name == "addressable_shards" else UNKNOWN
@@ -160,7 +164,12 @@ def part_of(owner: Array, structure: Value, key: object) -> Value:
             found = next((value for k, value in pairs if k == key), UNKNOWN)
         elif isinstance(key, int) and -len(structure.items) <= key < len(structure.items):
             found = structure.items[key]
-    if isinstance(found, Items):
+    return part(owner, found)
+
+
+def part(owner: Array, found: Value) -> Array:
+    """Return an output that is the part of another, of which one device returned `found`."""
+    if isinstance(found, Items | Instance):
         return replace(owner, structure=found, leaf=False)
     # An item that is no display itself is taken for an array: so it is in nearly every program.
     return replace(owner, structure=UNKNOWN, leaf="leaf" in found.tags)
@@ -223,26 +232,15 @@ def combined(
     return replace(arrays[0], structure=UNKNOWN, leaf=True)
 
 
-def method(
-    run: Interpreter, scope: Scope, node: cst.Call, called: Method, arguments: int
-) -> Value | None:
+def method(run: Interpreter, scope: Scope, node: cst.Call, called: Method) -> Value | None:
     """Return the value of a method call on an output; None if arrays have no such method."""
     owner = called.owner
-    if isinstance(owner, Items):
-        found = next((one for one in owner.items if isinstance(one, Array)), None)
-        if called.name in TAKES:
-            return found
-        if found is not None and called.name == "values":
-            return replace(owner, kind="starred", keys=())
-        if found is not None and called.name == "items":
-            return Items(items=(Items(items=(UNKNOWN, found)),), kind="starred")
-        return None
     if not isinstance(owner, Array):
         return None
     capture: dict[str, cst.CSTNode] = {"value": called.node} if called.node is not None else {}
     name = called.name
     if name in ("block_until_ready", "astype", "copy", "clone", "result"):  # of a future
-        return owner
+        return replace(owner)
     if name in RESHAPING_METHODS:
         used(run, scope, node, owner, "reshape", capture)
         return replace(owner, leaf=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from conformance.scanning.imports import dotted
 from conformance.scanning.names import SIGNATURES
 from conformance.scanning.results import result_tags, tags_of_items
 from conformance.scanning.scopes import Scope
@@ -330,6 +331,9 @@ def _mark(run: Interpreter, scope: Scope, one: Argument) -> None:
     from conformance.scanning.expressions import evaluate
 
     mark = Donated(value=one.value)
+    for name, code in scope.aliases.items():  # `old = state` before `state` is donated
+        if code == dotted(one.node) and name in scope.variables:
+            scope.variables[name] = mark
     if isinstance(one.node, cst.Name) and one.node.value in scope.variables:
         scope.variables[one.node.value] = mark
     elif isinstance(one.node, cst.Attribute):

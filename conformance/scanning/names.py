@@ -92,6 +92,7 @@ CONTROL: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "jax.eval_shape": ("eval_shape", (0,)),
 }
 TREE_MAPS = frozenset({"jax.tree.map", "jax.tree_map", "jax.tree_multimap", "optree.tree_map"})
+WITH_PATHS = frozenset({"jax.tree.map_with_path", "jax.tree_util.tree_map_with_path"})
 TREE_LEAVES = frozenset({"jax.tree.leaves", "jax.tree_leaves", "jax.tree_util.tree_leaves"})
 TREE_FLATTENS = frozenset({"jax.tree.flatten", "jax.tree_flatten", "jax.tree_util.tree_flatten"})
 COLLECTIVES = frozenset(
@@ -154,7 +155,9 @@ OF_ARRAYS = frozenset(
         *("dot", "cumsum", "take", "sort", "repeat", "on_device_size_in_bytes", "is_ready"),
     }
 )
-ADDS = frozenset({"append", "appendleft", "put"})  # methods by which a list or queue grows
+ADDS = frozenset(
+    {"append", "appendleft", "put", "add", "insert", "extend"}
+)  # methods by which a list or queue grows
 TAKES = frozenset({"pop", "popleft", "get", "get_nowait"})  # and those that take one of its items
 # Methods that trees of arrays have: of dictionaries, named tuples, dataclasses and train states.
 OF_TREES = frozenset(

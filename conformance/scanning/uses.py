@@ -41,13 +41,18 @@ _UNREPLICATE = "flax.jax_utils.unreplicate"
 
 
 def tree_map(
-    run: Interpreter, scope: Scope, node: cst.BaseExpression, arguments: Sequence[Argument]
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    arguments: Sequence[Argument],
+    *,
+    path: bool = False,
 ) -> Value:
     """Return the value of `jax.tree.map(function, tree, ...)`, calling the function with the
     leaves.
     """
     function, *trees = arguments
-    leaves = []
+    leaves = [Argument(UNKNOWN, arguments[0].node)] if path else []
     for one in trees:
         if one.keyword:
             continue
@@ -65,6 +70,32 @@ def tree_map(
             return Array(of=found.of, structure=tree.structure, facts=found.facts, row=found.row)
         return replace(found, leaf=False)  # a display of arrays
     return Value(found.tags & {"rows of this process", "rows for all devices"})
+
+
+def mapped(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    name: str,
+    arguments: Sequence[Argument],
+) -> Value:
+    """Return the value of `map`, `filter` or `functools.reduce`, calling the function once."""
+    function, *iterables = arguments
+    each = [
+        Argument(items.iterated(run, scope, one.node, one.value, "iterate"), one.node)
+        for one in (iterables[:1] if name == "functools.reduce" else iterables)
+    ]
+    before = run.within
+    run.within = (*before, "loop") if "loop" not in before else before
+    try:
+        passed = each * 2 if name == "functools.reduce" else each
+        found = calls.called(run, scope, node, function.value, passed)
+    finally:
+        run.within = before
+    if name == "functools.reduce":
+        return found
+    kept = each[0].value if name == "filter" else found
+    return Items(items=(kept,), kind="starred") if kept != UNKNOWN else UNKNOWN
 
 
 def _leaf_of(value: Value) -> Value:

@@ -135,6 +135,14 @@ class Instance(Value):
     attributes: dict[str, Value] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Parent(Value):
+    """`super()` in a method of class `of`, which was called on `owner`."""
+
+    of: Class
+    owner: Instance
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module(Value):
     """A module of the scanned tree, by its dotted name."""
