@@ -31,6 +31,7 @@ from conformance.scanning.values import (
     UNKNOWN,
     Argument,
     Array,
+    Choice,
     Class,
     Constant,
     Function,
@@ -45,6 +46,7 @@ from conformance.scanning.values import (
     Stage,
     Transformed,
     Value,
+    merged_all,
     with_tags,
 )
 
@@ -82,7 +84,7 @@ def applied(
 ) -> Value:
     """Return the value of a decorated function; UNKNOWN if the decorator's effect is unknown."""
     argument = Argument(value, node)
-    if isinstance(decorator, Reference | Partial | Function | Transformed):
+    if isinstance(decorator, Reference | Partial | Function | Choice | Transformed):
         return called(run, scope, node, decorator, [argument])
     return UNKNOWN
 
@@ -108,6 +110,8 @@ def called(
             return _transformed(run, scope, node, function, arguments)
         case Function():
             return run.call(function, arguments)
+        case Choice():
+            return merged_all(run.call(one, arguments) for one in function.functions)
         case Class():
             return members.instance_of(run, function, arguments)
         case Instance():
@@ -229,7 +233,7 @@ def _called_elsewhere(
     if at is None or len(arguments) <= at:
         return None
     function = arguments[at].value
-    if not isinstance(function, Mapped | Function | Partial | Transformed):
+    if not isinstance(function, Mapped | Function | Choice | Partial | Transformed):
         return None
     return called(run, scope, node, function, arguments[at + 1 :])
 

@@ -145,6 +145,7 @@ class Interpreter:
             # Others may have called it, on an instance that they made.
             with self.fresh():
                 self.call(one, helpers.assumed(self, one))
+        self.instances.setdefault(id(of.node), instance)
         if any(isinstance(value, Array) for value in instance.attributes.values()):
             self._again(bound)
 

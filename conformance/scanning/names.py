@@ -152,7 +152,19 @@ OF_ARRAYS = frozenset(
         *("reshape", "ravel", "flatten", "squeeze", "astype", "item", "tolist", "copy", "view"),
         *("block_until_ready", "devices", "device", "addressable_data", "is_deleted", "delete"),
         *("copy_to_host_async", "transpose", "swapaxes", "argmax", "argmin", "all", "any", "round"),
-        *("dot", "cumsum", "take", "sort", "repeat", "on_device_size_in_bytes", "is_ready"),
+        *(
+            "clip",
+            "conj",
+            "cumprod",
+            "argsort",
+            "dot",
+            "cumsum",
+            "take",
+            "sort",
+            "repeat",
+            "on_device_size_in_bytes",
+            "is_ready",
+        ),
     }
 )
 ADDS = frozenset(
@@ -173,6 +185,15 @@ OF_METADATA = frozenset(
         *("is_deleted", "keys", "committed"),
     }
 )
+# Methods that return an array on the same devices, with a row for each as before.
+KEEPING_METHODS = frozenset(
+    {
+        *("block_until_ready", "astype", "copy", "clone", "clip", "round", "conj", "squeeze"),
+        *("transpose", "swapaxes", "cumsum", "cumprod", "argsort", "sort"),
+        "result",  # of a future
+    }
+)
+COUNTS = frozenset({"i", "j", "idx", "index", "ind", "row", "rank"})
 RESHAPES = frozenset({"jax.numpy.reshape", "jax.numpy.ravel", "jax.numpy.split"})
 RESHAPING_METHODS = frozenset({"reshape", "ravel", "flatten"})
 

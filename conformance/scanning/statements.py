@@ -20,6 +20,7 @@ from conformance.scanning.values import (
     Instance,
     Items,
     Value,
+    merged,
 )
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
         known = False
     if known is not None:
         return _only_way(run, scope, node, taken=known)
-    before = dict(scope.variables)
+    before, attributes = dict(scope.variables), _attributes(scope)
     outer = run.within
     if (name := _on_one_device(scope, node.test)) is not None:
         scope.variables[name] = UNKNOWN
@@ -226,7 +227,7 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     run.within = (*outer, *one_process, *versions.names_present(run, scope, node.test))
     ended = block(run, scope, node.body)
     run.within = outer
-    after = scope.variables
+    after, set_here = scope.variables, _restored(attributes)
     scope.variables = before
     other = False
     if isinstance(node.orelse, cst.If):
@@ -238,7 +239,28 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
         run.within = outer
     ways = [state for state, end in ((after, ended), (scope.variables, other)) if not end]
     scope.taken_over(*(ways or [after]))
+    for instance, values in set_here:
+        for name, value in values.items():
+            instance.attributes[name] = merged(value, instance.attributes.get(name))
     return ended and other and node.orelse is not None
+
+
+_States = list[tuple[Instance, dict[str, Value]]]
+
+
+def _attributes(scope: Scope) -> _States:
+    """Return the instances in a scope's variables, each with its attributes now."""
+    some = (one for one in scope.variables.values() if isinstance(one, Instance))
+    return [(one, dict(one.attributes)) for one in some]
+
+
+def _restored(states: _States) -> _States:
+    """Set the attributes back to what they were, and return what they had become."""
+    found = [(one, dict(one.attributes)) for one, _ in states]
+    for one, before in states:
+        one.attributes.clear()
+        one.attributes.update(before)
+    return found
 
 
 def _on_one_device(scope: Scope, test: cst.BaseExpression) -> str | None:

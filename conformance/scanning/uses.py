@@ -126,7 +126,8 @@ def used(
     if outputs:
         use = _use(name)
         if use:
-            arrays.used(run, scope, node, outputs[0], use, capture)
+            extra = _target(options) if use == "device_put" else frozenset[str]()
+            arrays.used(run, scope, node, outputs[0], use, capture, extra)
         if name in ITERATES and not (name in OF_ONE_ARGUMENT and _several(arguments)):
             for one in arguments:
                 if isinstance(one.value, Array):
@@ -147,6 +148,18 @@ def used(
         rounds = [items.iterated(run, scope, one.node, one.value, "iterate") for one in arguments]
         return Items(items=(Items(items=tuple(rounds)),), kind="starred")
     return Value(result_tags(name, options, values))
+
+
+def _target(options: dict[str, Argument]) -> frozenset[str]:
+    """Return a word for where `device_put` puts an array: on one device, as far as that is known
+    or its name says so.
+    """
+    device = options.get("device")
+    if device is None:
+        return frozenset()
+    node = device.node.attr if isinstance(device.node, cst.Attribute) else device.node
+    named = isinstance(node, cst.Name) and node.value.lower().endswith("device")
+    return frozenset({"to one device"} if named or "device" in device.value.tags else ())
 
 
 def _several(arguments: Sequence[Argument]) -> bool:
