@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning.names import OF_ARRAYS, OF_TREES, RESHAPING_METHODS, TAKES
+from conformance.scanning import maps, members
+from conformance.scanning.names import (
+    COUNTS,
+    KEEPING_METHODS,
+    OF_ARRAYS,
+    OF_TREES,
+    RESHAPING_METHODS,
+)
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
+    NOT_OF_ROWS,
     UNKNOWN,
+    WHOLE,
     Array,
     Constant,
+    Instance,
     Items,
     Mapped,
     Method,
@@ -77,6 +87,8 @@ def attribute(
         return Method(name=name, owner=owner, node=node.value)
     if not isinstance(owner, Array):
         return UNKNOWN
+    if isinstance(owner.structure, Instance):
+        return members.of_output(owner, owner.structure, name)
     if name in _SHARDING:
         used(run, scope, node, owner, f"attribute {name}", {"value": node.value})
         return with_tags(UNKNOWN, "shards") if name == "addressable_shards" else UNKNOWN
@@ -111,6 +123,8 @@ def subscript(
             return replace(owner, structure=UNKNOWN)
     if owner.row:
         return owner
+    if NOT_OF_ROWS & owner.facts:
+        return replace(owner, leaf=True, structure=UNKNOWN)
     if isinstance(first, cst.Slice):
         if first.lower is None and first.upper is None and first.step is None:
             return owner
@@ -122,7 +136,7 @@ def subscript(
         if isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis):
             return owner
         use = _index_word(index)
-        tree = not owner.leaf and len(node.slice) == 1
+        tree = not owner.leaf and len(node.slice) == 1 and not _counts(first)
         if use == "index variable" and tree and index.tags.isdisjoint(("integer", "leaf")):
             return replace(owner, structure=UNKNOWN)  # as likely a key of a tree
     captures: dict[str, cst.CSTNode] = {"value": node.value}
@@ -139,6 +153,12 @@ def subscript(
         extra |= {"tree unknown"}
     used(run, scope, getter or node, owner, use, {} if getter else captures, extra)
     return replace(owner, row=True, leaf=True, structure=UNKNOWN)
+
+
+def _counts(index: cst.BaseSlice) -> bool:
+    """Return whether an index is a name that programs give to integers alone."""
+    name = index.value if isinstance(index, cst.Index) else None
+    return isinstance(name, cst.Name) and name.value.strip("_").lower() in COUNTS
 
 
 def _index_word(index: Value) -> str:
@@ -160,7 +180,26 @@ def part_of(owner: Array, structure: Value, key: object) -> Value:
             found = next((value for k, value in pairs if k == key), UNKNOWN)
         elif isinstance(key, int) and -len(structure.items) <= key < len(structure.items):
             found = structure.items[key]
-    if isinstance(found, Items):
+    if isinstance(owner.axes, Items) and isinstance(key, int) and 0 <= key < len(owner.axes.items):
+        axes = owner.axes.items[key]
+        words = frozenset(maps.axis_words(axes))
+        owner = replace(owner, axes=axes, facts=(owner.facts - NOT_OF_ROWS) | words)
+    return part(owner, found)
+
+
+def _any_part(owner: Array) -> Array:
+    """Return an item of a tree of outputs, of whichever key."""
+    structure = owner.structure
+    if not isinstance(structure, Items) or not structure.items:
+        return replace(owner, structure=UNKNOWN, leaf=False)
+    if all("leaf" in one.tags for one in structure.items):
+        return replace(owner, structure=UNKNOWN, leaf=True)
+    return part(owner, structure.items[0])
+
+
+def part(owner: Array, found: Value) -> Array:
+    """Return an output that is the part of another, of which one device returned `found`."""
+    if isinstance(found, Items | Instance):
         return replace(owner, structure=found, leaf=False)
     # An item that is no display itself is taken for an array: so it is in nearly every program.
     return replace(owner, structure=UNKNOWN, leaf="leaf" in found.tags)
@@ -174,7 +213,7 @@ def iterated(
         return replace(value, structure=UNKNOWN)
     if value.row:
         return value
-    if value.of != "replicate":
+    if value.of != "replicate" and WHOLE not in value.facts:
         extra = frozenset[str]() if value.leaf else frozenset({"tree unknown"})
         used(run, scope, node, value, use, {"value": node}, extra)
     return replace(value, row=True, leaf=True, structure=UNKNOWN)
@@ -223,26 +262,15 @@ def combined(
     return replace(arrays[0], structure=UNKNOWN, leaf=True)
 
 
-def method(
-    run: Interpreter, scope: Scope, node: cst.Call, called: Method, arguments: int
-) -> Value | None:
+def method(run: Interpreter, scope: Scope, node: cst.Call, called: Method) -> Value | None:
     """Return the value of a method call on an output; None if arrays have no such method."""
     owner = called.owner
-    if isinstance(owner, Items):
-        found = next((one for one in owner.items if isinstance(one, Array)), None)
-        if called.name in TAKES:
-            return found
-        if found is not None and called.name == "values":
-            return replace(owner, kind="starred", keys=())
-        if found is not None and called.name == "items":
-            return Items(items=(Items(items=(UNKNOWN, found)),), kind="starred")
-        return None
     if not isinstance(owner, Array):
         return None
     capture: dict[str, cst.CSTNode] = {"value": called.node} if called.node is not None else {}
     name = called.name
-    if name in ("block_until_ready", "astype", "copy", "clone", "result"):  # of a future
-        return owner
+    if name in KEEPING_METHODS:
+        return replace(owner)
     if name in RESHAPING_METHODS:
         used(run, scope, node, owner, "reshape", capture)
         return replace(owner, leaf=True)
@@ -253,7 +281,10 @@ def method(
         used(run, scope, node, owner, "fetch", capture)
         return UNKNOWN
     if name in ("items", "values", "keys"):
-        return Items(items=(replace(owner, structure=UNKNOWN, leaf=False),), kind="starred")
+        each = _any_part(owner)
+        return Items(
+            items=(Items(items=(UNKNOWN, each)) if name == "items" else each,), kind="starred"
+        )
     if name in OF_TREES:
         return replace(owner, structure=UNKNOWN, leaf=False)
     if name == "addressable_data":

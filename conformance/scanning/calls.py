@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import arrays, expressions, maps, members, uses
+from conformance.scanning import arrays, containers, expressions, maps, members, uses
 from conformance.scanning.names import (
-    ADDS,
     CALLING_METHODS,
     CALLS_THE_FIRST,
     CONTROL,
@@ -22,6 +21,7 @@ from conformance.scanning.names import (
     SIGNATURES,
     TRANSFORMATIONS,
     TREE_MAPS,
+    WITH_PATHS,
     canonical,
 )
 from conformance.scanning.results import counts_all_devices, maps_around, tags_of_items
@@ -31,6 +31,7 @@ from conformance.scanning.values import (
     UNKNOWN,
     Argument,
     Array,
+    Choice,
     Class,
     Constant,
     Function,
@@ -45,6 +46,7 @@ from conformance.scanning.values import (
     Stage,
     Transformed,
     Value,
+    merged_all,
     with_tags,
 )
 
@@ -82,7 +84,7 @@ def applied(
 ) -> Value:
     """Return the value of a decorated function; UNKNOWN if the decorator's effect is unknown."""
     argument = Argument(value, node)
-    if isinstance(decorator, Reference | Partial | Function | Transformed):
+    if isinstance(decorator, Reference | Partial | Function | Choice | Transformed):
         return called(run, scope, node, decorator, [argument])
     return UNKNOWN
 
@@ -108,6 +110,8 @@ def called(
             return _transformed(run, scope, node, function, arguments)
         case Function():
             return run.call(function, arguments)
+        case Choice():
+            return merged_all(run.call(one, arguments) for one in function.functions)
         case Class():
             return members.instance_of(run, function, arguments)
         case Instance():
@@ -179,7 +183,11 @@ def _method(
         run.note(scope, "stage", node, words)
         return Stage(level=method.name, mapped=mapped)
     if isinstance(node, cst.Call):
-        found = arrays.method(run, scope, node, method, len(arguments))
+        found = (
+            containers.method(method, owner, arguments)
+            if isinstance(owner, Items)
+            else arrays.method(run, scope, node, method)
+        )
         if found is not None:
             return found
     if method.name == "reshape" and any(
@@ -191,8 +199,7 @@ def _method(
     elsewhere = _called_elsewhere(run, scope, node, method, arguments)
     if elsewhere is not None:
         return elsewhere
-    if method.name in ADDS:
-        _appended(run, scope, method, arguments)
+    containers.grow(run, scope, method, arguments)
     first = arguments[0].value if arguments else UNKNOWN
     if method.name == "reshape" and (
         "local device count" in first.tags
@@ -226,21 +233,9 @@ def _called_elsewhere(
     if at is None or len(arguments) <= at:
         return None
     function = arguments[at].value
-    if not isinstance(function, Mapped | Function | Partial | Transformed):
+    if not isinstance(function, Mapped | Function | Choice | Partial | Transformed):
         return None
     return called(run, scope, node, function, arguments[at + 1 :])
-
-
-def _appended(
-    run: Interpreter, scope: Scope, method: Method, arguments: Sequence[Argument]
-) -> None:
-    """Note `outputs.append(output)`: the list contains outputs from here on."""
-    if method.node is None or not isinstance(method.node, cst.Name) or not arguments:
-        return
-    value = arguments[0].value
-    holder = scope.holder(method.node.value)
-    if isinstance(value, Array):
-        holder.variables[method.node.value] = Items(items=(value,), kind="starred")
 
 
 def _reference(
@@ -253,7 +248,11 @@ def _reference(
     """Return the value of calling a function by its qualified name."""
     if name == "operator.itemgetter" and len(arguments) == 1:
         return Getter(index=arguments[0].value, node=node)
-    if name == "functools.partial" and arguments:
+    if name == "dict":
+        return containers.dictionary(arguments)
+    if name == "super" and not arguments:
+        return members.parent(scope)
+    if name in ("functools.partial", "jax.tree_util.Partial") and arguments:
         return Partial(function=arguments[0].value, arguments=tuple(arguments[1:]))
     if name in maps.KINDS:
         _note_call(run, scope, node, name, maps.bound(name, arguments))
@@ -276,6 +275,10 @@ def _reference(
         return _control(run, node, scope, name, arguments)
     if name in TREE_MAPS and arguments:
         return uses.tree_map(run, scope, node, arguments)
+    if name in WITH_PATHS and arguments:
+        return uses.tree_map(run, scope, node, arguments, path=True)
+    if name in ("map", "filter", "functools.reduce") and len(arguments) > 1:
+        return uses.mapped(run, scope, node, name, arguments)
     if name in MAKES_ARRAYS:
         return Array(of=MAKES_ARRAYS[name], structure=UNKNOWN)
     return uses.used(run, scope, node, name, options, arguments)

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from conformance.scanning import arrays, calls, helpers, items, members, statements, versions
-from conformance.scanning.names import OPTIONS_OF_PMAP
+from conformance.scanning import (
+    arrays,
+    calls,
+    containers,
+    helpers,
+    items,
+    members,
+    statements,
+    versions,
+)
+from conformance.scanning.names import OPTIONS_OF_PMAP, PROPERTIES
 from conformance.scanning.results import maps_around
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
@@ -19,9 +28,12 @@ from conformance.scanning.values import (
     Constant,
     Donated,
     Function,
+    Instance,
     Items,
     Mapped,
+    Partial,
     Reference,
+    Transformed,
     Value,
     merged,
     with_tags,
@@ -113,17 +125,17 @@ def _option_in_a_table(
 
 
 def _dict(run: Interpreter, scope: Scope, node: cst.Dict) -> Value:
-    keys: list[Any] = []
-    values: list[Value] = []
+    pairs: dict[Any, Value] = {}
     for one in node.elements:
         value = evaluate(run, scope, one.value)
         if isinstance(one, cst.DictElement):
             key = evaluate(run, scope, one.key)
             _option_in_a_table(run, scope, one.key, key)
             if isinstance(key, Constant):
-                keys.append(key.value)
-                values.append(value)
-    return Items(items=tuple(values), kind="dict", keys=tuple(keys))
+                pairs[key.value] = value
+        else:
+            containers.add_all(pairs, value)
+    return Items(items=tuple(pairs.values()), kind="dict", keys=tuple(pairs))
 
 
 def _binary(run: Interpreter, scope: Scope, node: cst.BinaryOperation) -> Value:
@@ -132,8 +144,11 @@ def _binary(run: Interpreter, scope: Scope, node: cst.BinaryOperation) -> Value:
     found = arrays.combined(run, scope, node, left, right)
     if found is not None:
         return found
-    if isinstance(left, Items) and isinstance(node.operator, cst.Add):
-        return Items(items=left.items, kind="starred")
+    if isinstance(left, Items) and isinstance(node.operator, cst.Add | cst.BitOr):
+        others = right.items if isinstance(right, Items) else ()
+        return Items(items=(*left.items, *others), kind="starred")
+    if "all devices" in left.tags & right.tags and isinstance(node.operator, cst.Add):
+        return with_tags(left, "joined parts of all devices")
     if isinstance(left, Constant) and isinstance(right, Constant):
         return Constant(tags=frozenset({"Python number"}), value=None)
     tags = {"leaf", *((left.tags | right.tags) & _CARRIED)}
@@ -193,7 +208,7 @@ def _comprehension(
     else:
         value = evaluate(run, inner, node.elt)
     run.within = before
-    if isinstance(value, Array | Mapped):
+    if isinstance(value, Array | Mapped | Function | Partial | Transformed | Items | Instance):
         return Items(items=(value,), kind="starred")
     return Value(value.tags & {"on one device", "typed key"})
 
@@ -235,16 +250,21 @@ def decorated(run: Interpreter, scope: Scope, node: cst.Decorator, value: Value)
     if isinstance(node.decorator, cst.Name) and node.decorator.value in (
         *("staticmethod", "property", "classmethod", "override", "abstractmethod"),
     ):
-        if node.decorator.value == "staticmethod" and isinstance(value, Function):
-            return Function(node=value.node, scope=value.scope, tags=frozenset({"staticmethod"}))
-        if node.decorator.value == "property" and isinstance(value, Function):
-            return Function(node=value.node, scope=value.scope, tags=frozenset({"property"}))
-        return value
+        return _of_kind(node.decorator.value, value)
     decorator = evaluate(run, scope, node.decorator)
+    if isinstance(decorator, Reference) and decorator.name in PROPERTIES:
+        return _of_kind("property", value)
     if isinstance(value, Function) and _is_fixture(scope, node.decorator):
         return replace(value, tags=value.tags | {helpers.FIXTURE})
     found = calls.applied(run, scope, node.decorator, decorator, value)
     return value if type(found) is Value else found  # nothing is known of what it returns
+
+
+def _of_kind(kind: str, value: Value) -> Value:
+    """Return a method with a tag for how it is looked up."""
+    if kind in ("staticmethod", "property", "classmethod") and isinstance(value, Function):
+        return Function(node=value.node, scope=value.scope, tags=frozenset({kind}))
+    return value
 
 
 def _is_fixture(scope: Scope, node: cst.BaseExpression) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     PMAP,
     UNKNOWN,
@@ -65,7 +67,9 @@ def _parameters(node: cst.FunctionDef) -> list[cst.Param]:
 
 def _class_of(function: Function, parameter: cst.Param) -> Class | None:
     """Return the class of the program with which a parameter is annotated."""
-    note = parameter.annotation.annotation if parameter.annotation is not None else None
+    if parameter.annotation is None:
+        return _named_like(function, parameter.name.value)
+    note = parameter.annotation.annotation
     if isinstance(note, cst.SimpleString):
         name = note.raw_value
     elif isinstance(note, cst.Name):
@@ -74,6 +78,32 @@ def _class_of(function: Function, parameter: cst.Param) -> Class | None:
         return None
     found = function.scope.value(name)
     return found if isinstance(found, Class) else None
+
+
+def _named_like(function: Function, name: str) -> Class | None:
+    """Return the only class of a file that is called as a parameter is: `trainer`, or `state` of a
+    `TrainState`.
+    """
+    scope: Scope | None = function.scope
+    while scope is not None and scope.parent is not None:
+        scope = scope.parent
+    some = [
+        one
+        for one in (scope.variables.values() if scope is not None else ())
+        if isinstance(one, Class) and one.scope.source is function.scope.source
+    ]
+    plain = name.replace("_", "").lower()
+    alike = [one for one in some if _called(one) in (plain,) or _last_word(one) == plain]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _called(of: Class) -> str:
+    return of.node.name.value.strip("_").lower()
+
+
+def _last_word(of: Class) -> str:
+    words = re.findall(r"[A-Z][a-z0-9]+", of.node.name.value)
+    return words[-1].lower() if words else ""
 
 
 def _first_rows_of(node: cst.FunctionDef) -> str:

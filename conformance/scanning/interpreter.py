@@ -142,11 +142,10 @@ class Interpreter:
             for one in sorted(some, key=lambda f: f.name not in INIT_METHODS)
         ]
         for one in bound:
-            if one.scope is owner.scope:
-                self.alone(one)
-            else:  # inherited: it sets attributes of this instance too
-                with self.fresh():
-                    self.call(one, helpers.assumed(self, one))
+            # Others may have called it, on an instance that they made.
+            with self.fresh():
+                self.call(one, helpers.assumed(self, one))
+        self.instances.setdefault(id(owner.node), instance)
         if any(isinstance(value, Array) for value in instance.attributes.values()):
             self._again(bound)
 
@@ -261,7 +260,8 @@ class Interpreter:
         for star in (params.star_arg, params.star_kwarg):
             if isinstance(star, cst.Param):
                 scope.variables[star.name.value] = UNKNOWN
-        rest: list[Value] = []
+        named = {*names, *(one.name.value for one in params.kwonly_params)}
+        rest, others = list[Value](), dict[str, Value]()
         positional = list(arguments)
         if function.owner is not None:
             positional.insert(0, Argument(function.owner, cst.Name("self")))
@@ -270,8 +270,10 @@ class Interpreter:
             if argument.star:
                 break
             if argument.keyword:
-                if argument.keyword in scope.variables:
+                if argument.keyword in named:
                     scope.variables[argument.keyword] = argument.value
+                else:
+                    others[argument.keyword] = argument.value
             elif position < len(names):
                 scope.variables[names[position]] = argument.value
                 position += 1
@@ -279,6 +281,10 @@ class Interpreter:
                 rest.append(argument.value)
         if rest and isinstance(params.star_arg, cst.Param):
             scope.variables[params.star_arg.name.value] = Items(items=tuple(rest))
+        if others and params.star_kwarg is not None:
+            scope.variables[params.star_kwarg.name.value] = Items(
+                items=tuple(others.values()), kind="dict", keys=tuple(others)
+            )
 
 
 def _joined(values: Sequence[Value]) -> Value:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from conformance.scanning import arrays, expressions
+from conformance.scanning import arrays, containers, expressions
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 _OF_ROWS = frozenset({"rows of this process"})
 _INDEXED = frozenset({"on an explicit mesh"})
+
+
+def field_of(owner: Array) -> Array:
+    """Return an item of a tree of outputs of which nothing more is known."""
+    return replace(owner, structure=UNKNOWN, leaf=False)
 
 
 def subscript(run: Interpreter, scope: Scope, node: cst.Subscript) -> Value:
@@ -75,10 +80,13 @@ def _devices(owner: Value, index: cst.BaseSlice) -> Value:
 def item(owner: Items, index: Value) -> Value:
     """Return an item of a display, by a literal index or key."""
     if not isinstance(index, Constant):
-        return owner.items[0] if owner.kind == "starred" and owner.items else UNKNOWN
+        if owner.kind == "starred":
+            return owner.items[0] if owner.items else UNKNOWN
+        return containers.any_item(owner)
     if owner.kind == "dict":
-        found = [v for k, v in zip(owner.keys, owner.items, strict=True) if k == index.value]
-        return found[-1] if found else UNKNOWN
+        pairs: dict[Any, Value] = dict(zip(owner.keys, owner.items, strict=True))
+        key = index.value if index.value in pairs else containers.OTHERS
+        return pairs.get(key, UNKNOWN)
     if owner.kind == "starred":
         return owner.items[0] if owner.items else UNKNOWN
     at = index.value

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from conformance.scanning.imports import dotted
 from conformance.scanning.names import SIGNATURES
 from conformance.scanning.results import result_tags, tags_of_items
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
+    OTHER_AXIS,
     PMAP,
     SHARD_MAP,
     UNKNOWN,
+    WHOLE,
     Argument,
     Array,
+    Choice,
     Constant,
     Donated,
     Function,
@@ -26,6 +30,7 @@ from conformance.scanning.values import (
     Reference,
     Transformed,
     Value,
+    merged_all,
 )
 
 if TYPE_CHECKING:
@@ -154,6 +159,8 @@ def body(run: Interpreter, function: Value, under: tuple[str, ...]) -> Value:
     while isinstance(function, Transformed):
         under = (*under, function.kind)
         function = function.function
+    if isinstance(function, Choice):
+        return merged_all(body(run, one, under) for one in function.functions)
     if isinstance(function, Partial):
         return body(run, function.function, under)
     if isinstance(function, Function):
@@ -240,12 +247,16 @@ def call(
         facts.add(devices)
     if "out_axes" in mapped.options and not _all_zero(mapped.options["out_axes"].value):
         facts.add("out_axes")
+    option = mapped.options.get("out_axes")
+    axes = option.value if option is not None and mapped.kind == PMAP else UNKNOWN
+    facts |= axis_words(axes)
     leaf = "leaf" in structure.tags and not isinstance(structure, Items)
     return Array(
         of=mapped.kind,
         leaf=leaf,
         structure=structure,
         facts=frozenset(facts),
+        axes=axes,
         maker=id(mapped),
     )
 
@@ -254,6 +265,15 @@ def _devices(mapped: Mapped) -> str:
     """Return a word for the devices that a map names; empty if it names none."""
     option = mapped.options.get("devices")
     return _ON + _EMPTY.code_for_node(option.node) if option is not None else ""
+
+
+def axis_words(axes: Value) -> set[str]:
+    """Return words for an output that has no row per device along its first dimension."""
+    if not isinstance(axes, Constant):
+        return set()
+    if axes.value is None:
+        return {WHOLE}
+    return {OTHER_AXIS} if type(axes.value) is int and axes.value > 0 else set()
 
 
 def _all_zero(value: Value) -> bool:
@@ -332,6 +352,9 @@ def _mark(run: Interpreter, scope: Scope, argument: Argument) -> None:
     from conformance.scanning.expressions import evaluate
 
     mark = Donated(value=argument.value)
+    for name, code in scope.aliases.items():  # `old = state` before `state` is donated
+        if code == dotted(argument.node) and name in scope.variables:
+            scope.variables[name] = mark
     if isinstance(argument.node, cst.Name) and argument.node.value in scope.variables:
         scope.variables[argument.node.value] = mark
     elif isinstance(argument.node, cst.Attribute):

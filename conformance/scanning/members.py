@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -23,6 +24,7 @@ from conformance.scanning.values import (
     Mapped,
     Method,
     Module,
+    Parent,
     Partial,
     Reference,
     Stage,
@@ -70,13 +72,32 @@ def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
             if isinstance(value, Function) and "property" in value.tags:
                 return run.call(value, ())
             return value
+        case Parent():
+            return _of_parent(owner, name)
         case Class():
-            if name in owner.scope.variables and _is_text_less_enum(owner):
-                return with_tags(UNKNOWN, "not a text")
-            return _of_bases(owner, name)
+            return _of_class(owner, name)
         case Array() | Mapped() | Stage() | Function() | Transformed() | Partial() | Items():
             return arrays.attribute(run, scope, node, owner, name)
     return Method(name=name, owner=owner, node=node.value, tags=frozenset())
+
+
+def _of_class(owner: Class, name: str) -> Value:
+    if name in owner.scope.variables and _is_text_less_enum(owner):
+        return with_tags(UNKNOWN, "not a text")
+    found = _of_bases(owner, name)
+    if isinstance(found, Function) and "classmethod" in found.tags:
+        return replace(found, owner=owner)
+    return found
+
+
+def _of_parent(owner: Parent, name: str) -> Value:
+    for base in owner.of.bases:
+        value = _of_bases(base, name) if isinstance(base, Class) else UNKNOWN
+        if isinstance(value, Function):
+            return Function(node=value.node, scope=value.scope, owner=owner.owner)
+        if isinstance(value, Mapped | Transformed | Partial):
+            return calls.bound_to(value, owner.owner)
+    return UNKNOWN
 
 
 def member(owner: Instance, name: str) -> Value:
@@ -102,6 +123,36 @@ def _of_bases(owner: Class, name: str, depth: int = 0) -> Value:
             if found is not UNKNOWN:
                 return found
     return UNKNOWN
+
+
+def parent(scope: Scope) -> Value:
+    """Return the value of `super()`: the instance, with the methods of the base classes alone."""
+    method: Scope | None = scope
+    while method is not None and not (method.parent is not None and method.parent.of_class):
+        method = method.parent
+    owner = (
+        next((one for one in method.variables.values() if isinstance(one, Instance)), None)
+        if method
+        else None
+    )
+    if owner is None or method is None:
+        return UNKNOWN
+    of: Class | None = owner.of
+    while of is not None and of.scope is not method.parent:
+        of = next((one for one in of.bases if isinstance(one, Class)), None)
+    return Parent(of=of, owner=owner) if of is not None else UNKNOWN
+
+
+def of_output(owner: Array, of: Instance, name: str) -> Value:
+    """Return an attribute of an output that is an instance of a class of the program."""
+    found = member(of, name)
+    if isinstance(found, Function):
+        parts: dict[str, Value] = {
+            key: arrays.part(owner, one) for key, one in of.attributes.items()
+        }
+        instance = Instance(of=of.of, attributes=parts)
+        return Function(node=found.node, scope=found.scope, owner=instance, tags=found.tags)
+    return arrays.part(owner, found)
 
 
 def functions(owner: Class, depth: int = 0) -> list[Function]:

@@ -92,6 +92,7 @@ CONTROL: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "jax.eval_shape": ("eval_shape", (0,)),
 }
 TREE_MAPS = frozenset({"jax.tree.map", "jax.tree_map", "jax.tree_multimap", "optree.tree_map"})
+WITH_PATHS = frozenset({"jax.tree.map_with_path", "jax.tree_util.tree_map_with_path"})
 TREE_LEAVES = frozenset({"jax.tree.leaves", "jax.tree_leaves", "jax.tree_util.tree_leaves"})
 TREE_FLATTENS = frozenset({"jax.tree.flatten", "jax.tree_flatten", "jax.tree_util.tree_flatten"})
 COLLECTIVES = frozenset(
@@ -119,6 +120,8 @@ CALLS_THE_FIRST = frozenset({"asyncio.to_thread"})
 # Methods of executors and event loops that call one of their arguments, and which.
 CALLING_METHODS: Mapping[str, int] = {"submit": 0, "run_in_executor": 1}
 OPTIONS_OF_PMAP = frozenset({"jax_pmap_shmap_merge"})
+# Decorators by which a method is looked up as a property.
+PROPERTIES = frozenset({"functools.cached_property", "abc.abstractproperty"})
 PRINTS = frozenset({"print", "str", "repr", "format"})
 ITERATES = frozenset(
     {
@@ -149,10 +152,24 @@ OF_ARRAYS = frozenset(
         *("reshape", "ravel", "flatten", "squeeze", "astype", "item", "tolist", "copy", "view"),
         *("block_until_ready", "devices", "device", "addressable_data", "is_deleted", "delete"),
         *("copy_to_host_async", "transpose", "swapaxes", "argmax", "argmin", "all", "any", "round"),
-        *("dot", "cumsum", "take", "sort", "repeat", "on_device_size_in_bytes", "is_ready"),
+        *(
+            "clip",
+            "conj",
+            "cumprod",
+            "argsort",
+            "dot",
+            "cumsum",
+            "take",
+            "sort",
+            "repeat",
+            "on_device_size_in_bytes",
+            "is_ready",
+        ),
     }
 )
-ADDS = frozenset({"append", "appendleft", "put"})  # methods by which a list or queue grows
+ADDS = frozenset(
+    {"append", "appendleft", "put", "add", "insert", "extend"}
+)  # methods by which a list or queue grows
 TAKES = frozenset({"pop", "popleft", "get", "get_nowait"})  # and those that take one of its items
 # Methods that trees of arrays have: of dictionaries, named tuples, dataclasses and train states.
 OF_TREES = frozenset(
@@ -168,6 +185,15 @@ OF_METADATA = frozenset(
         *("is_deleted", "keys", "committed"),
     }
 )
+# Methods that return an array on the same devices, with a row for each as before.
+KEEPING_METHODS = frozenset(
+    {
+        *("block_until_ready", "astype", "copy", "clone", "clip", "round", "conj", "squeeze"),
+        *("transpose", "swapaxes", "cumsum", "cumprod", "argsort", "sort"),
+        "result",  # of a future
+    }
+)
+COUNTS = frozenset({"i", "j", "idx", "index", "ind", "row", "rank"})
 RESHAPES = frozenset({"jax.numpy.reshape", "jax.numpy.ravel", "jax.numpy.split"})
 RESHAPING_METHODS = frozenset({"reshape", "ravel", "flatten"})
 

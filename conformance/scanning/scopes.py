@@ -15,7 +15,7 @@ BUILTINS = frozenset(
     {
         *("print", "float", "int", "str", "repr", "list", "tuple", "enumerate", "zip", "iter"),
         *("reversed", "sorted", "len", "format", "range", "getattr", "isinstance", "dict", "next"),
-        *("sum", "max", "min", "any", "all", "staticmethod"),
+        *("sum", "max", "min", "any", "all", "staticmethod", "super", "map", "filter"),
     }
 )
 
@@ -28,6 +28,32 @@ class Scope:
     parent: Scope | None = None
     variables: dict[str, Value] = field(default_factory=dict)
     of_class: bool = False
+    elsewhere: dict[str, Scope] = field(default_factory=dict)  # by name: global or nonlocal
+    aliases: dict[str, str] = field(default_factory=dict)  # names, and the code of the same object
+
+    def bind(self, name: str, value: Value) -> None:
+        """Set a variable, in the scope that holds it."""
+        self.elsewhere.get(name, self).variables[name] = value
+        self.forget(name)
+
+    def declare(self, name: str, *, of_module: bool) -> None:
+        """Note a `global` or `nonlocal` statement."""
+        scope = self.parent
+        while scope is not None and scope.parent is not None:
+            if not of_module and name in scope.variables and not scope.of_class:
+                break
+            scope = scope.parent
+        if scope is not None:
+            self.elsewhere[name] = scope
+
+    def alias(self, name: str, code: str) -> None:
+        """Note that a name is bound to what a name or attribute refers to."""
+        if code and code != name:
+            self.aliases[name] = code
+
+    def forget(self, code: str) -> None:
+        """Drop what is known of a name or attribute that is bound anew."""
+        self.aliases = {k: v for k, v in self.aliases.items() if code not in (k, v)}
 
     def value(self, name: str) -> Value:
         """Return the value of a name, looked up as Python does."""

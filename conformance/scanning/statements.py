@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,6 +12,7 @@ from conformance.scanning import expressions, imports, items, members, versions
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
+    Array,
     Class,
     Constant,
     Donated,
@@ -18,6 +20,7 @@ from conformance.scanning.values import (
     Instance,
     Items,
     Value,
+    merged,
 )
 
 if TYPE_CHECKING:
@@ -85,18 +88,8 @@ def small(run: Interpreter, scope: Scope, node: cst.BaseSmallStatement) -> bool:
             if "set mesh" in value.tags:  # for all that follows
                 run.under = (*run.under, "set mesh")
             expressions.dropped(run, scope, node, value)
-        case cst.Assign():
-            value = versions.tagged(scope, node.value, expressions.evaluate(run, scope, node.value))
-            for target in node.targets:
-                assign(run, scope, target.target, value)
-        case cst.AnnAssign():
-            expressions.evaluate(run, scope, node.annotation.annotation)
-            if node.value is not None:
-                assign(run, scope, node.target, expressions.evaluate(run, scope, node.value))
-        case cst.AugAssign():
-            expressions.evaluate(run, scope, node.target)
-            expressions.evaluate(run, scope, node.value)
-            assign(run, scope, node.target, UNKNOWN)
+        case cst.Assign() | cst.AnnAssign() | cst.AugAssign():
+            _assignment(run, scope, node)
         case cst.Return():
             value = (
                 expressions.evaluate(run, scope, node.value)
@@ -118,20 +111,57 @@ def small(run: Interpreter, scope: Scope, node: cst.BaseSmallStatement) -> bool:
         case cst.Del():
             if isinstance(node.target, cst.Name):
                 scope.variables.pop(node.target.value, None)
+        case cst.Global() | cst.Nonlocal():
+            for one in node.names:
+                scope.declare(one.name.value, of_module=isinstance(node, cst.Global))
         case cst.Break() | cst.Continue():
             return True
     return False
+
+
+def _assignment(
+    run: Interpreter, scope: Scope, node: cst.Assign | cst.AnnAssign | cst.AugAssign
+) -> None:
+    match node:
+        case cst.Assign():
+            value = versions.tagged(scope, node.value, expressions.evaluate(run, scope, node.value))
+            for target in node.targets:
+                assign(run, scope, target.target, value)
+                if isinstance(target.target, cst.Name):
+                    scope.alias(target.target.value, imports.dotted(node.value))
+        case cst.AnnAssign():
+            expressions.evaluate(run, scope, node.annotation.annotation)
+            if node.value is not None:
+                assign(run, scope, node.target, expressions.evaluate(run, scope, node.value))
+        case cst.AugAssign():
+            before = expressions.evaluate(run, scope, node.target)
+            added = expressions.evaluate(run, scope, node.value)
+            assign(run, scope, node.target, _augmented(before, added))
+
+
+def _augmented(before: Value, added: Value) -> Value:
+    """Return the value of a variable after `before += added`."""
+    if isinstance(before, Items):
+        return Items(
+            items=(*before.items, *(added.items if isinstance(added, Items) else ())),
+            kind="starred",
+        )
+    for one in (before, added):
+        if isinstance(one, Array):
+            return replace(one, structure=UNKNOWN, leaf=True)
+    return UNKNOWN
 
 
 def assign(run: Interpreter, scope: Scope, target: cst.BaseExpression, value: Value) -> None:
     """Bind a name, an attribute or several names to a value."""
     match target:
         case cst.Name():
-            scope.variables[target.value] = value
+            scope.bind(target.value, value)
         case cst.Attribute():
             owner = expressions.evaluate(run, scope, target.value)
             if isinstance(owner, Instance):
                 owner.attributes[target.attr.value] = value
+            scope.forget(imports.dotted(target))
             members.set_attribute(run, scope, target, owner, value)
         case cst.Tuple() | cst.List():
             names = [one.value for one in target.elements]
@@ -188,7 +218,7 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
         known = False
     if known is not None:
         return _only_way(run, scope, node, taken=known)
-    before = dict(scope.variables)
+    before, attributes = dict(scope.variables), _attributes(scope)
     outer = run.within
     if (name := _on_one_device(scope, node.test)) is not None:
         scope.variables[name] = UNKNOWN
@@ -197,7 +227,7 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     run.within = (*outer, *one_process, *versions.names_present(run, scope, node.test))
     ended = block(run, scope, node.body)
     run.within = outer
-    after = scope.variables
+    after, set_here = scope.variables, _restored(attributes)
     scope.variables = before
     other = False
     if isinstance(node.orelse, cst.If):
@@ -209,7 +239,28 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
         run.within = outer
     ways = [state for state, end in ((after, ended), (scope.variables, other)) if not end]
     scope.taken_over(*(ways or [after]))
+    for instance, values in set_here:
+        for name, value in values.items():
+            instance.attributes[name] = merged(value, instance.attributes.get(name))
     return ended and other and node.orelse is not None
+
+
+_States = list[tuple[Instance, dict[str, Value]]]
+
+
+def _attributes(scope: Scope) -> _States:
+    """Return the instances in a scope's variables, each with its attributes now."""
+    some = (one for one in scope.variables.values() if isinstance(one, Instance))
+    return [(one, dict(one.attributes)) for one in some]
+
+
+def _restored(states: _States) -> _States:
+    """Set the attributes back to what they were, and return what they had become."""
+    found = [(one, dict(one.attributes)) for one, _ in states]
+    for one, before in states:
+        one.attributes.clear()
+        one.attributes.update(before)
+    return found
 
 
 def _on_one_device(scope: Scope, test: cst.BaseExpression) -> str | None:

@@ -41,13 +41,18 @@ _UNREPLICATE = "flax.jax_utils.unreplicate"
 
 
 def tree_map(
-    run: Interpreter, scope: Scope, node: cst.BaseExpression, arguments: Sequence[Argument]
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    arguments: Sequence[Argument],
+    *,
+    path: bool = False,
 ) -> Value:
     """Return the value of `jax.tree.map(function, tree, ...)`, calling the function with the
     leaves.
     """
     function, *trees = arguments
-    leaves = []
+    leaves = [Argument(UNKNOWN, arguments[0].node)] if path else []
     for one in trees:
         if one.keyword:
             continue
@@ -65,6 +70,32 @@ def tree_map(
             return Array(of=found.of, structure=tree.structure, facts=found.facts, row=found.row)
         return replace(found, leaf=False)  # a display of arrays
     return Value(found.tags & {"rows of this process", "rows for all devices"})
+
+
+def mapped(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    name: str,
+    arguments: Sequence[Argument],
+) -> Value:
+    """Return the value of `map`, `filter` or `functools.reduce`, calling the function once."""
+    function, *iterables = arguments
+    each = [
+        Argument(items.iterated(run, scope, one.node, one.value, "iterate"), one.node)
+        for one in (iterables[:1] if name == "functools.reduce" else iterables)
+    ]
+    before = run.within
+    run.within = (*before, "loop") if "loop" not in before else before
+    try:
+        passed = each * 2 if name == "functools.reduce" else each
+        found = calls.called(run, scope, node, function.value, passed)
+    finally:
+        run.within = before
+    if name == "functools.reduce":
+        return found
+    kept = each[0].value if name == "filter" else found
+    return Items(items=(kept,), kind="starred") if kept != UNKNOWN else UNKNOWN
 
 
 def _leaf_of(value: Value) -> Value:
@@ -95,7 +126,8 @@ def used(
     if outputs:
         use = _use(name)
         if use:
-            arrays.used(run, scope, node, outputs[0], use, capture)
+            extra = _target(options) if use == "device_put" else frozenset[str]()
+            arrays.used(run, scope, node, outputs[0], use, capture, extra)
         if name in ITERATES and not (name in OF_ONE_ARGUMENT and _several(arguments)):
             for one in arguments:
                 if isinstance(one.value, Array):
@@ -116,6 +148,18 @@ def used(
         rounds = [items.iterated(run, scope, one.node, one.value, "iterate") for one in arguments]
         return Items(items=(Items(items=tuple(rounds)),), kind="starred")
     return Value(result_tags(name, options, values))
+
+
+def _target(options: dict[str, Argument]) -> frozenset[str]:
+    """Return a word for where `device_put` puts an array: on one device, as far as that is known
+    or its name says so.
+    """
+    device = options.get("device")
+    if device is None:
+        return frozenset()
+    node = device.node.attr if isinstance(device.node, cst.Attribute) else device.node
+    named = isinstance(node, cst.Name) and node.value.lower().endswith("device")
+    return frozenset({"to one device"} if named or "device" in device.value.tags else ())
 
 
 def _several(arguments: Sequence[Argument]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 PMAP, SHARD_MAP = "pmap", "shard_map"
 EXPLICIT = "explicit mesh"
+WHOLE, OTHER_AXIS = "whole", "by another axis"  # an output: replicated, or not split in rows
+NOT_OF_ROWS = frozenset({WHOLE, OTHER_AXIS})
+MOST_CHOICES = 4  # functions that a name may stand for
 GLOBAL = "global"  # of an array: made of what several processes have
 
 
@@ -60,6 +63,13 @@ class Function(Value):
     @property
     def name(self) -> str:
         return self.node.name.value if isinstance(self.node, cst.FunctionDef) else "lambda"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice(Value):
+    """One of several functions of the scanned tree: which one is known at run time only."""
+
+    functions: tuple[Function, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -115,6 +125,7 @@ class Array(Value):
     structure: Value = UNKNOWN
     facts: frozenset[str] = frozenset()
     row: bool = False  # cut out of such an array
+    axes: Value = UNKNOWN  # the out_axes with which it was returned
     maker: int = 0  # the mapped function that returned it: its id
 
 
@@ -133,6 +144,14 @@ class Instance(Value):
 
     of: Class
     attributes: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Parent(Value):
+    """`super()` in a method of class `of`, which was called on `owner`."""
+
+    of: Class
+    owner: Instance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,12 +213,31 @@ def merged(one: Value | None, other: Value | None) -> Value:
             return some
     if one == other:
         return one
-    order = (Mapped, Array, Transformed, Function, Partial, Instance, Items, Reference)
+    if isinstance(one, Function | Choice) and isinstance(other, Function | Choice):
+        return _choice(one, other)
+    order = (Mapped, Array, Transformed, Choice, Function, Partial, Instance, Items, Reference)
     for kind in order:
         for some in (one, other):
             if isinstance(some, kind):
                 return some
     return Value(one.tags & other.tags)
+
+
+def merged_all(values: Iterable[Value]) -> Value:
+    """Return what is known of one of several values."""
+    found: Value | None = None
+    for one in values:
+        found = merged(found, one)
+    return found or UNKNOWN
+
+
+def _choice(one: Function | Choice, other: Function | Choice) -> Value:
+    found: dict[tuple[int, int], Function] = {}
+    for some in (one, other):
+        for each in some.functions if isinstance(some, Choice) else (some,):
+            found.setdefault((id(each.node), id(each.owner)), each)
+    functions = tuple(found.values())[:MOST_CHOICES]
+    return Choice(functions=functions) if len(functions) > 1 else functions[0]
 
 
 def with_tags(value: Value, *tags: str) -> Value:
@@ -212,7 +250,9 @@ def is_followed(argument: Argument) -> bool:
     value = argument.value
     if isinstance(value, Items):
         return any(is_followed(Argument(one, argument.node)) for one in value.items)
-    return isinstance(value, Array | Mapped | Transformed | Partial | Function | Instance | Donated)
+    return isinstance(
+        value, Array | Mapped | Transformed | Partial | Function | Choice | Instance | Donated
+    )
 
 
 def fingerprint(value: Value) -> Any:
@@ -230,6 +270,8 @@ def fingerprint(value: Value) -> Any:
             return tuple(map(fingerprint, value.items))
         case Donated():
             return fingerprint(value.value)
+        case Choice():
+            return tuple(map(id, value.functions))
         case Mapped() | Function() | Transformed() | Partial() | Instance() | Class():
             return id(value)
     return tuple(sorted(value.tags))

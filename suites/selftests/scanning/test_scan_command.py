@@ -369,7 +369,7 @@ def test_fixes_keep_comments_and_formatting_and_name_their_clauses(
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(INDEX.replace("x + 1)", "x + 1, out_axes=1)"), id="out_axes"),
+        pytest.param(INDEX.replace("x + 1)", "x + 1, out_axes=AXIS)"), id="out_axes"),
         pytest.param(INDEX.replace("[0]", "[1]"), id="another row"),
         pytest.param(INDEX.replace("[0]", "[0, 1]"), id="two indices"),
         pytest.param(INDEX.replace("lambda x: x + 1", "unknown"), id="unknown body"),

@@ -1,0 +1,125 @@
+"""Lists and dictionaries of a scanned program: how they are made, how they grow, what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from conformance.scanning import expressions, items, statements
+from conformance.scanning.names import ADDS, TAKES
+from conformance.scanning.scopes import Scope
+from conformance.scanning.values import (
+    UNKNOWN,
+    Argument,
+    Array,
+    Constant,
+    Function,
+    Instance,
+    Items,
+    Mapped,
+    Method,
+    Partial,
+    Transformed,
+    Value,
+    merged,
+)
+
+if TYPE_CHECKING:
+    from conformance.scanning.interpreter import Interpreter
+
+OTHERS = ...  # the key of what a dictionary holds under keys that are not written
+_HELD = (Array, Mapped, Function, Partial, Transformed, Instance, Items)
+
+
+def dictionary(arguments: Sequence[Argument]) -> Value:
+    """Return the value of `dict(other, key=value)`; UNKNOWN if nothing is known of its keys."""
+    pairs: dict[Any, Value] = {}
+    for one in arguments:
+        if one.keyword:
+            pairs[one.keyword] = one.value
+        elif not add_all(pairs, one.value):
+            return UNKNOWN
+    return Items(items=tuple(pairs.values()), kind="dict", keys=tuple(pairs))
+
+
+def add_all(pairs: dict[Any, Value], value: Value) -> bool:
+    """Add what another dictionary holds; return whether anything is known of it."""
+    if isinstance(value, Items) and value.kind == "dict":
+        pairs |= dict(zip(value.keys, value.items, strict=True))
+    elif isinstance(value, Array):  # a tree, of which each item is an output
+        pairs[OTHERS] = items.field_of(value)
+    elif isinstance(value, Items) and value.kind == "starred" and value.items:
+        pairs[OTHERS] = value.items[0]
+    else:
+        return False
+    return True
+
+
+def any_item(owner: Items) -> Value:
+    """Return an item by a key that is known at run time only, if all items are of one kind."""
+    kinds = {type(one) for one in owner.items}
+    if len(kinds) != 1 or not isinstance(owner.items[0], _HELD):
+        return UNKNOWN
+    found: Value | None = None
+    for one in owner.items:
+        found = merged(found, one)
+    return found or UNKNOWN
+
+
+def method(called: Method, owner: Items, arguments: Sequence[Argument]) -> Value | None:
+    """Return the value of a method of a list or dictionary; None if it has no such method."""
+    name = called.name
+    if name in TAKES:
+        key = arguments[0].value if arguments else UNKNOWN
+        if owner.kind == "dict" and isinstance(key, Constant) and key.value in owner.keys:
+            return items.item(owner, key)
+        return _first_held(owner)
+    if name == "copy":
+        return owner
+    held = _first_held(owner)
+    if held is None:
+        return None
+    if name == "values":
+        return Items(items=owner.items, kind="starred")
+    if name == "items":
+        pairs = tuple(Items(items=(UNKNOWN, one)) for one in owner.items if isinstance(one, _HELD))
+        return Items(items=pairs, kind="starred")
+    return None
+
+
+def _first_held(owner: Items) -> Value | None:
+    found: Value | None = None
+    for one in owner.items:
+        if isinstance(one, _HELD):
+            found = merged(found, one)
+    return found
+
+
+def grow(run: Interpreter, scope: Scope, called: Method, arguments: Sequence[Argument]) -> None:
+    """Note `outputs.append(output)` and the like: the container holds outputs from here on."""
+    if called.name not in ADDS or called.node is None or not arguments:
+        return
+    added = arguments[-1].value
+    held = added.items if called.name == "extend" and isinstance(added, Items) else (added,)
+    if not any(isinstance(one, _HELD) for one in held):
+        return
+    before = called.owner.items if isinstance(called.owner, Items) else ()
+    alike = tuple(one for one in before if type(one) in map(type, held))
+    found = Items(items=tuple(dict.fromkeys((*held, *alike))), kind="starred")
+    _hold(run, scope, called.node, found)
+
+
+def _hold(run: Interpreter, scope: Scope, node: cst.BaseExpression, value: Items) -> None:
+    match node:
+        case cst.Name(name):
+            scope.holder(name).variables[name] = value
+        case cst.Attribute():
+            statements.assign(run, scope, node, value)
+        case cst.Subscript(value=cst.Name() | cst.Attribute()):
+            owner = expressions.evaluate(run, scope, node.value)
+            if isinstance(owner, Items):
+                statements.assign(run, scope, node, value)
+            elif type(owner) is Value:  # a defaultdict of lists
+                _hold(run, scope, node.value, Items(items=(value,), kind="starred"))
