@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -36,6 +36,16 @@ class Correction:
         return "\n".join(self.new)
 
 
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What a document should say whose source is gone, so that no patch can change it."""
+
+    document: str
+    heading: str
+    claims: tuple[str, ...]
+    becomes: str
+
+
 def commit() -> str:
     """Return the commit of JAX whose documents the lines are of."""
     source: str = load_toml(FILE)["source"]
@@ -61,6 +71,31 @@ def corrections() -> tuple[Correction, ...]:
     return tuple(sorted(found, key=lambda one: (one.file, one.line)))
 
 
+@lru_cache(maxsize=1)
+def wordings() -> tuple[Wording, ...]:
+    """Return the wordings for documents without a source, in the table's order."""
+    return tuple(
+        Wording(raw["document"], raw["heading"], tuple(raw["claims"]), raw["new"].strip("\n"))
+        for raw in load_toml(FILE)["wording"]
+    )
+
+
+def suggested(claims: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of Markdown that suggest what to write for the claims; none if unknown."""
+    slugs = set(claims)
+    for one in corrections():
+        if slugs.intersection(one.claims):
+            yield from ("", f"Suggested wording, [{one.file}, line {one.line}]({one.href}):", "")
+            yield from ("````diff", *_changed(one), "````")
+    for gone in wordings():
+        if slugs.intersection(gone.claims):
+            yield from ("", f"Suggested wording: {gone.becomes}")
+
+
+def _changed(one: Correction) -> list[str]:
+    return [*(f"-{line}" for line in one.old), *(f"+{line}" for line in one.new)]
+
+
 def patch(some: Iterable[Correction]) -> str:
     """Return a unified diff without context, for `git apply --unidiff-zero`."""
     lines = []
@@ -70,7 +105,6 @@ def patch(some: Iterable[Correction]) -> str:
         for one in here:
             before, after = len(one.old), len(one.new)
             lines.append(f"@@ -{one.line},{before} +{one.line + moved},{after} @@")
-            lines += [f"-{line}" for line in one.old]
-            lines += [f"+{line}" for line in one.new]
+            lines += _changed(one)
             moved += after - before
     return "\n".join([*lines, ""])

@@ -15,7 +15,16 @@ from conformance.model.records import Target
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.severity import Severity, severity_of
-from reports.render.site.corrections import COMMAND, PATCH, Correction, commit, corrections, patch
+from reports.render.site.corrections import (
+    COMMAND,
+    PATCH,
+    Correction,
+    Wording,
+    commit,
+    corrections,
+    patch,
+    wordings,
+)
 from reports.render.site.documents import ClaimRow, Document
 from reports.render.site.issue_drafts import Checked, deviations, main_cause, text
 from reports.render.site.marks import CHECKED, Mark, mark_of
@@ -124,6 +133,7 @@ class ErrataPage:
     groups: tuple[Group, ...]
     checked: int  # statements of which this JAX ran a check
     corrections: tuple[Correction, ...]
+    wordings: tuple[Wording, ...]
     documents: tuple[tuple[Link, int, int], ...] = ()  # with its claims that fail, and all tested
 
     @property
@@ -222,7 +232,8 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
     checked = sum(row.newest in CHECKED for one in found if not one.silent for row in one.claims)
     untrue = {row.claim.slug for one in found for row in one.claims if row.untrue}
     here = tuple(one for one in corrections() if untrue.intersection(one.claims))
-    return ErrataPage(target, version, groups, checked, here, _documents(found))
+    gone = tuple(one for one in wordings() if untrue.intersection(one.claims))
+    return ErrataPage(target, version, groups, checked, here, gone, _documents(found))
 
 
 def _documents(found: Sequence[Document]) -> tuple[tuple[Link, int, int], ...]:

@@ -1,7 +1,7 @@
 """A Markdown text about statements that JAX does not fulfil, to paste into an issue.
 
 Everything in it is about one JAX: the statements and their places, in how many of their tests a
-failure was seen, the others, and a program of plain JAX that shows it.
+failure was seen, the others, what to write instead, and a program of plain JAX that shows it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from conformance.model.records import Cause, Claim, Deviation, Target
 from reports.analysis.effects.derive import of_job
 from reports.analysis.effects.hazards import A_JOB
 from reports.analysis.effects.started import started
+from reports.render.site.corrections import suggested
 from reports.render.site.names import implementation_words
 from reports.render.site.text import shortened, worded
 from reports.store.alike import failed
@@ -55,6 +56,7 @@ def text(
         "",
         *_observed(wrong, removed),
     ]
+    lines += suggested(claim.slug for claim in claims)
     found = deviations(wrong)
     for why in dict.fromkeys(deviation.why for deviation in found):
         lines += ["", why]
