@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -276,7 +277,7 @@ def method(run: Interpreter, scope: Scope, node: cst.Call, called: Method) -> Va
         return replace(owner, leaf=True)
     if name in ("sum", "mean", "max", "min", "prod", "std", "var", "any", "all"):
         used(run, scope, node, owner, "reduce", capture)
-        return replace(owner, leaf=True, row=True)
+        return replace(owner, leaf=True, row=owner.row or not keeps_rows(node))
     if name in ("item", "tolist"):
         used(run, scope, node, owner, "fetch", capture)
         return UNKNOWN
@@ -290,6 +291,16 @@ def method(run: Interpreter, scope: Scope, node: cst.Call, called: Method) -> Va
     if name == "addressable_data":
         return UNKNOWN
     return UNKNOWN
+
+
+def keeps_rows(node: cst.BaseExpression) -> bool:
+    """Return whether a reduction is along axes other than the first, as it is written."""
+    for one in node.args if isinstance(node, cst.Call) else ():
+        if one.keyword is not None and one.keyword.value == "axis":
+            axes = one.value.elements if isinstance(one.value, cst.Tuple) else [one]
+            written = [cst.Module([]).code_for_node(axis.value) for axis in axes]
+            return all(re.fullmatch(r"-?[1-9]", text) for text in written)
+    return False
 
 
 def dropped(run: Interpreter, scope: Scope, node: cst.Expr, value: Value) -> None:

@@ -109,9 +109,13 @@ def called(
         case Transformed():
             return _transformed(run, scope, node, function, arguments)
         case Function():
-            return run.call(function, arguments)
+            found = run.call(function, arguments)
+            for at in run.donated if not any(one.star or one.keyword for one in arguments) else ():
+                maps.mark(run, scope, arguments[at])
+            return found
         case Choice():
-            return merged_all(run.call(one, arguments) for one in function.functions)
+            some = function.functions
+            return merged_all(called(run, scope, node, one, arguments) for one in some)
         case Class():
             return members.instance_of(run, function, arguments)
         case Instance():

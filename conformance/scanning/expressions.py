@@ -213,6 +213,12 @@ def _comprehension(
     return Value(value.tags & {"on one device", "typed key"})
 
 
+def _lambda(run: Interpreter, scope: Scope, node: cst.Lambda) -> Value:
+    found = Function(node=node, scope=scope)
+    run.lambdas.setdefault(id(node), found)
+    return found
+
+
 def _either(run: Interpreter, scope: Scope, node: Any) -> Value:
     if isinstance(node, cst.IfExp):
         evaluate(run, scope, node.test)
@@ -295,7 +301,7 @@ _EVALUATED: tuple[tuple[Any, Callable[[Interpreter, Scope, Any], Value]], ...] =
     (cst.Dict, _dict),
     ((cst.SimpleString, cst.ConcatenatedString), lambda run, scope, node: _text(node)),
     ((cst.Integer, cst.Float), lambda run, scope, node: _number(node.value)),
-    (cst.Lambda, lambda run, scope, node: Function(node=node, scope=scope)),
+    (cst.Lambda, _lambda),
     (cst.BinaryOperation, _binary),
     (cst.UnaryOperation, _unary),
     ((cst.IfExp, cst.BooleanOperation), _either),

@@ -18,6 +18,7 @@ from conformance.scanning.values import (
     Argument,
     Array,
     Class,
+    Donated,
     Function,
     Imported,
     Items,
@@ -62,8 +63,11 @@ class Interpreter:
     running: list[cst.CSTNode] = field(default_factory=list)
     done: set[int] = field(default_factory=set)  # functions that were evaluated
     known: dict[tuple[object, ...], Value] = field(default_factory=dict)
+    donating: dict[tuple[object, ...], tuple[int, ...]] = field(default_factory=dict)
+    donated: tuple[int, ...] = ()  # which arguments the last call of a function donated
     first_outputs: dict[int, frozenset[int]] = field(default_factory=dict)  # by call
     instances: dict[int, Value] = field(default_factory=dict)  # the last one made of each class
+    lambdas: dict[int, Function] = field(default_factory=dict)  # by node
     of_metadata: bool = False  # an attribute is looked up that a deleted array has as well
     _importing: int = 0
 
@@ -74,6 +78,10 @@ class Interpreter:
         self.steps, self.scanned = 0, source
         scope = self.top_level(source)
         self._uncalled(scope)
+        for one in list(self.lambdas.values()):
+            if one.scope.source is source:
+                self.alone(one)
+        self.lambdas.clear()
         return scope
 
     def top_level(self, source: Source) -> Scope:
@@ -82,6 +90,7 @@ class Interpreter:
         if known is not None:
             return known
         scope = self.project.scopes[source.module] = Scope(source)
+        statements.hoist(scope, source.tree.body)
         with self.fresh():
             statements.block(self, scope, source.tree.body)
         return scope
@@ -198,6 +207,7 @@ class Interpreter:
     ) -> Value:
         """Return the value of a call of the program's function, evaluating its body."""
         node = function.node
+        self.donated = ()
         if node in self.running or len(self.running) >= MOST_CALLS or self.exhausted():
             return UNKNOWN
         values = tuple(fingerprint(one.value) for one in arguments)
@@ -205,6 +215,7 @@ class Interpreter:
             values = ()
         place = id(node), function.scope, id(function.owner), self.under, under, self.within, values
         if place in self.known:
+            self.donated = self.donating.get(place, ())
             return self.known[place]
         self.done.add(id(node))
         scope = Scope(function.scope.source, parent=function.scope)
@@ -225,6 +236,7 @@ class Interpreter:
             self.running.pop()
             self.under = before
         self.known[place] = result
+        self.donated = self.donating[place] = _donated(scope, function, len(arguments))
         return result
 
     def _elsewhere(self, function: Function) -> bool:
@@ -285,6 +297,18 @@ class Interpreter:
             scope.variables[params.star_kwarg.name.value] = Items(
                 items=tuple(others.values()), kind="dict", keys=tuple(others)
             )
+
+
+def _donated(scope: Scope, function: Function, count: int) -> tuple[int, ...]:
+    """Return the places of the arguments that a call donated and did not bind anew."""
+    params = function.node.params
+    names = [one.name.value for one in (*params.posonly_params, *params.params)]
+    values = [scope.variables.get(name, UNKNOWN) for name in names]
+    if isinstance(params.star_arg, cst.Param):
+        rest = scope.variables.get(params.star_arg.name.value, UNKNOWN)
+        values += rest.items if isinstance(rest, Items) else ()
+    own = values[1:] if function.owner is not None else values
+    return tuple(at for at, one in enumerate(own[:count]) if isinstance(one, Donated))
 
 
 def _joined(values: Sequence[Value]) -> Value:

@@ -128,13 +128,30 @@ def unpacked(
     node: cst.BaseExpression,
     value: Value,
     count: int,
-    starred: bool,
+    star: int | None,
 ) -> list[Value]:
-    """Return the values that several names get."""
-    if isinstance(value, Items) and value.kind in ("tuple", "list") and not starred:
-        if len(value.items) == count:
-            return list(value.items)
-        return [UNKNOWN] * count
+    """Return the values that several names get; `star` is the place of the starred one."""
+    if isinstance(value, Items) and value.kind in ("tuple", "list"):
+        return _of_display(value, count, star)
+    if isinstance(value, Items) and value.kind == "starred":
+        each = iterated(run, scope, node, value, "iterate")
+        return [Items(items=(each,), kind="starred") if at == star else each for at in range(count)]
     if isinstance(value, Array):
         return arrays.unpacked(run, scope, node, value, count)
+    if value.tags & {"all devices", "local devices"}:
+        each = iterated(run, scope, node, value, "iterate")
+        first = Value(frozenset({"device"}))  # which every program of one process names so
+        found = [first, *[each] * (count - 1)]
+        return [Value(value.tags) if at == star else one for at, one in enumerate(found)]
     return [Value(value.tags & {"typed key"})] * count
+
+
+def _of_display(value: Items, count: int, star: int | None) -> list[Value]:
+    items = value.items
+    if star is None:
+        return list(items) if len(items) == count else [UNKNOWN] * count
+    after = count - star - 1
+    if len(items) < count - 1:
+        return [UNKNOWN] * count
+    rest = Items(items=items[star : len(items) - after], kind="list")
+    return [*items[:star], rest, *(items[-after:] if after else ())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -188,6 +189,9 @@ def transformed(
     run: Interpreter, scope: Scope, node: cst.BaseExpression, kind: str, value: Value, **kept: Any
 ) -> Value:
     """Return a function under a transformation; a mapped function under jit stays one."""
+    if isinstance(value, Choice):
+        some = value.functions
+        return merged_all(transformed(run, scope, node, kind, one, **kept) for one in some)
     while isinstance(value, Partial):
         value = value.function
     words = (kind, *(["spmd_axis_name"] if "spmd_axis_name" in kept.get("options", {}) else []))
@@ -345,22 +349,37 @@ def donate(
             from conformance.scanning.expressions import used_again
 
             used_again(run, scope, one.node)
-        _mark(run, scope, one)
+        mark(run, scope, one)
 
 
-def _mark(run: Interpreter, scope: Scope, argument: Argument) -> None:
+def mark(run: Interpreter, scope: Scope, one: Argument) -> None:
+    """Mark the variable, attribute or item in which a donated array was."""
     from conformance.scanning.expressions import evaluate
 
-    mark = Donated(value=argument.value)
+    donated = Donated(value=one.value)
     for name, code in scope.aliases.items():  # `old = state` before `state` is donated
-        if code == dotted(argument.node) and name in scope.variables:
-            scope.variables[name] = mark
-    if isinstance(argument.node, cst.Name) and argument.node.value in scope.variables:
-        scope.variables[argument.node.value] = mark
-    elif isinstance(argument.node, cst.Attribute):
-        owner = evaluate(run, scope, argument.node.value)
+        if code == dotted(one.node) and name in scope.variables:
+            scope.variables[name] = donated
+    if isinstance(one.node, cst.Name) and one.node.value in scope.variables:
+        scope.variables[one.node.value] = donated
+    elif isinstance(one.node, cst.Subscript):  # of `*arguments`
+        _mark_item(scope, one.node, donated)
+    elif isinstance(one.node, cst.Attribute):
+        owner = evaluate(run, scope, one.node.value)
         if isinstance(owner, Instance):
-            owner.attributes[argument.node.attr.value] = mark
+            owner.attributes[one.node.attr.value] = donated
+
+
+def _mark_item(scope: Scope, node: cst.Subscript, donated: Donated) -> None:
+    match node:
+        case cst.Subscript(
+            value=cst.Name(name),
+            slice=[cst.SubscriptElement(cst.Index(cst.Integer(number)))],
+        ) if isinstance(found := scope.variables.get(name), Items):
+            some = list(found.items)
+            if int(number) < len(some):
+                some[int(number)] = donated
+                scope.variables[name] = replace(found, items=tuple(some))
 
 
 def _numbers(option: Argument | None) -> tuple[int, ...]:

@@ -127,6 +127,7 @@ ITERATES = frozenset(
     {
         *("list", "tuple", "enumerate", "zip", "iter", "sorted", "sum", "any", "all"),
         *("max", "min", "itertools.islice", "itertools.chain", "itertools.cycle", "tqdm.tqdm"),
+        *("concurrent.futures.as_completed", "asyncio.as_completed"),
     }
 )
 KEEPS_ITERATING = frozenset({"enumerate", "zip", "iter"})
@@ -135,7 +136,8 @@ OF_ONE_ARGUMENT = frozenset({"max", "min"})  # iterate over an only argument, co
 SAME_ITEMS = frozenset(
     {
         *("itertools.islice", "itertools.cycle", "tqdm.tqdm", "tqdm.auto.tqdm", "iter"),
-        *("reversed", "sorted", "list", "tuple"),
+        *("reversed", "sorted", "list", "tuple", "concurrent.futures.as_completed"),
+        "asyncio.as_completed",
     }
 )
 REDUCTIONS = frozenset(

@@ -46,6 +46,13 @@ def block(run: Interpreter, scope: Scope, body: Body) -> bool:
     return False
 
 
+def hoist(scope: Scope, body: Sequence[cst.CSTNode]) -> None:
+    """Bind the plain functions of a module, which those above may call once all are defined."""
+    for one in body:
+        if isinstance(one, cst.FunctionDef) and not one.decorators:
+            scope.variables[one.name.value] = Function(node=one, scope=scope)
+
+
 def statement(run: Interpreter, scope: Scope, node: cst.BaseStatement) -> bool:
     """Evaluate a statement; return whether nothing after it is reached."""
     match node:
@@ -165,8 +172,9 @@ def assign(run: Interpreter, scope: Scope, target: cst.BaseExpression, value: Va
             members.set_attribute(run, scope, target, owner, value)
         case cst.Tuple() | cst.List():
             names = [one.value for one in target.elements]
-            starred = any(isinstance(one, cst.StarredElement) for one in target.elements)
-            parts = items.unpacked(run, scope, target, value, len(names), starred)
+            starred = [isinstance(one, cst.StarredElement) for one in target.elements]
+            star = starred.index(True) if True in starred else None
+            parts = items.unpacked(run, scope, target, value, len(names), star)
             for name, part in zip(names, parts, strict=True):
                 assign(run, scope, name, part)
         case cst.Subscript():

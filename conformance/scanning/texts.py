@@ -17,6 +17,10 @@ from conformance.scanning.findings import Finding
 from conformance.scanning.rules import Rule, Rules
 from conformance.scanning.sources import Place, Source
 
+_OF_A_TABLE = re.compile(
+    r"""([A-Za-z][\w.-]*)\s*=\s*(?:\{.*?version\s*=\s*)?["']([\^~<>=!]?=?\s*\d[^"']*)["'].*"""
+)
+_CARET = re.compile(r"\^\s*(\d+(?:\.\d+)*)")
 MOST_LINE = 20_000  # characters of a line that are looked into
 _FAR_OFF = "9999"
 _COMMENT = re.compile(r"(^|\s)#.*$")
@@ -61,10 +65,10 @@ def in_strings(source: Source, rules: Rules) -> Iterator[tuple[Event, Rule]]:
 
 
 class _Strings(cst.CSTVisitor):
-    """Collects string literals, except those that are docstrings."""
+    """Collects string literals but docstrings, and what is named by a keyword: `dict(NAME="0")`."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[cst.SimpleString, str]] = []
+        self.found: list[tuple[cst.CSTNode, str]] = []
 
     def visit_Expr(self, node: cst.Expr) -> bool:  # noqa: N802
         return not isinstance(node.value, cst.SimpleString | cst.ConcatenatedString)
@@ -76,6 +80,15 @@ class _Strings(cst.CSTVisitor):
             return
         if isinstance(value, str):
             self.found.append((node, value))
+
+    def visit_FormattedString(self, node: cst.FormattedString) -> None:  # noqa: N802
+        first = node.parts[0] if node.parts else None
+        if isinstance(first, cst.FormattedStringText):
+            self.found.append((node, first.value))
+
+    def visit_Arg(self, node: cst.Arg) -> None:  # noqa: N802
+        if node.keyword is not None:
+            self.found.append((node, node.keyword.value))
 
 
 def _is_configuration(match: re.Match[str]) -> bool:
@@ -110,7 +123,7 @@ def _pinned(path: str, line: str, number: int, rules: Rules) -> Iterator[Finding
     some = rules.of_event(REQUIREMENT)
     if not some:
         return
-    code = _COMMENT.sub("", line[:MOST_LINE])
+    code = _as_requirements(_COMMENT.sub("", line[:MOST_LINE]))
     for match in _SPEC.finditer(code):
         name, specifier = _requirement(match[1])
         for rule in some:
@@ -124,7 +137,7 @@ def _pinned(path: str, line: str, number: int, rules: Rules) -> Iterator[Finding
 def required(text: str) -> Iterator[tuple[str, SpecifierSet]]:
     """Yield the packages, and which versions of each, that a text requires."""
     for line in text.split("\n"):
-        for match in _SPEC.finditer(_COMMENT.sub("", line[:MOST_LINE])):
+        for match in _SPEC.finditer(_as_requirements(_COMMENT.sub("", line[:MOST_LINE]))):
             name, specifier = _requirement(match[1])
             if name:
                 yield name, specifier
@@ -151,6 +164,24 @@ def _previous(version: str) -> str:
     while len(numbers) > 1 and numbers[-1] == 0:
         numbers.pop()
     return ".".join(map(str, [*numbers[:-1], max(numbers[-1] - 1, 0)]))
+
+
+def _as_requirements(line: str) -> str:
+    """Return a line with what a table of requirements says, `flax = "^0.10"`, as one of them."""
+    match = _OF_A_TABLE.fullmatch(line.strip())
+    if match is None:
+        return line
+    name, versions = match.groups()
+    some = [_CARET.sub(_of_caret, one.strip()) for one in versions.split(",")]
+    return name + ",".join(one if one[:1] in "<>=!~" else f"=={one}" for one in some if one)
+
+
+def _of_caret(match: re.Match[str]) -> str:
+    """Return `>=0.10,<0.11` for `^0.10`, as Poetry reads it."""
+    numbers = [int(one) for one in match[1].split(".")]
+    at = next((at for at, one in enumerate(numbers) if one), len(numbers) - 1)
+    end = ".".join(map(str, [*numbers[:at], numbers[at] + 1]))
+    return f">={match[1]},<{end}"
 
 
 def _requirement(text: str) -> tuple[str, SpecifierSet]:

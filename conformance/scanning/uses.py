@@ -128,7 +128,12 @@ def used(
         if use:
             extra = _target(options) if use == "device_put" else frozenset[str]()
             arrays.used(run, scope, node, outputs[0], use, capture, extra)
-        if name in ITERATES and not (name in OF_ONE_ARGUMENT and _several(arguments)):
+        summed = name == "sum" and isinstance(outputs[0], Items)
+        if (
+            name in ITERATES
+            and not summed
+            and not (name in OF_ONE_ARGUMENT and _several(arguments))
+        ):
             for one in arguments:
                 if isinstance(one.value, Array):
                     each = arrays.iterated(run, scope, one.node, one.value, "iterate")
@@ -137,6 +142,8 @@ def used(
             return outputs[0] if name in SAME_ITEMS and isinstance(outputs[0], Items) else UNKNOWN
         if name == "reversed" and isinstance(outputs[0], Array):
             return arrays.iterated(run, scope, node, outputs[0], "reversed")
+        if name == "sum" and isinstance(outputs[0], Items):
+            return next((one for one in outputs[0].items if isinstance(one, Array)), UNKNOWN)
         kept = _kept(name, outputs[0])
         if kept is not None:
             return kept

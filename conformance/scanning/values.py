@@ -69,7 +69,7 @@ class Function(Value):
 class Choice(Value):
     """One of several functions of the scanned tree: which one is known at run time only."""
 
-    functions: tuple[Function, ...] = ()
+    functions: tuple[Function | Transformed | Partial, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -202,6 +202,9 @@ class Donated(Value):
     line: int = 0
 
 
+_CALLED = (Function, Transformed, Partial, Choice)
+
+
 def merged(one: Value | None, other: Value | None) -> Value:
     """Return what is known of a variable with one of two values: the better-known one."""
     if one is None or one is other:
@@ -213,7 +216,7 @@ def merged(one: Value | None, other: Value | None) -> Value:
             return some
     if one == other:
         return one
-    if isinstance(one, Function | Choice) and isinstance(other, Function | Choice):
+    if isinstance(one, _CALLED) and isinstance(other, _CALLED):
         return _choice(one, other)
     order = (Mapped, Array, Transformed, Choice, Function, Partial, Instance, Items, Reference)
     for kind in order:
@@ -231,11 +234,14 @@ def merged_all(values: Iterable[Value]) -> Value:
     return found or UNKNOWN
 
 
-def _choice(one: Function | Choice, other: Function | Choice) -> Value:
-    found: dict[tuple[int, int], Function] = {}
+def _choice(one: Value, other: Value) -> Value:
+    found: dict[tuple[int, int], Function | Transformed | Partial] = {}
     for some in (one, other):
         for each in some.functions if isinstance(some, Choice) else (some,):
-            found.setdefault((id(each.node), id(each.owner)), each)
+            if isinstance(each, Function):
+                found.setdefault((id(each.node), id(each.owner)), each)
+            elif isinstance(each, Transformed | Partial):
+                found.setdefault((id(each), 0), each)
     functions = tuple(found.values())[:MOST_CHOICES]
     return Choice(functions=functions) if len(functions) > 1 else functions[0]
 

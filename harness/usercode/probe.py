@@ -28,7 +28,16 @@ from conformance.worker.programs import executables, program_record
 from conformance.worker.protocols import Cluster, Implementation
 from harness.usercode.arguments import Argument
 from harness.usercode.function import import_function
-from harness.usercode.steps import CALLS, CLAUSE, FETCH, FIRST_ROW, PLUS_ONE, PREPARE, TIMED
+from harness.usercode.steps import (
+    CALLS,
+    CLAUSE,
+    FETCH,
+    FIRST_ROW,
+    NEGATIVE,
+    PLUS_ONE,
+    PREPARE,
+    TIMED,
+)
 
 SAMPLED = 512  # values of an array that is too large to carry
 INTEGERS_BELOW = 10  # of the values of an integer argument
@@ -179,7 +188,7 @@ def _placed(
     return own
 
 
-def _three_calls(cluster: Cluster, program: Program, maps: list[str]) -> Any:
+def _three_calls(cluster: Cluster, program: Program, maps: Maps) -> Any:
     result = None
     for number, name in enumerate(CALLS):
         arguments = program.make() if number == 0 else program.after(result)
@@ -195,7 +204,8 @@ def _three_calls(cluster: Cluster, program: Program, maps: list[str]) -> Any:
         if program.donated:
             cluster.note("donated deleted", _deleted(arguments, program.donated))
         if number == 0:
-            cluster.note("maps", sorted(set(maps)))
+            cluster.note("maps", sorted(maps.kinds))
+            cluster.note("axes", sorted(maps.axes))
     return result
 
 
@@ -261,18 +271,44 @@ def _returned(cluster: Cluster) -> bool:
     return all(one["outcome"] == "returned" for one in cluster.steps)
 
 
-def _noted_maps() -> list[str]:
-    """Return a list of the kinds of all maps that are made from now on."""
-    kinds: list[str] = []
-    original = getattr(jax, "pmap", None)
+@dataclass
+class Maps:
+    """The maps that a function makes: their kinds, and words for their axes.
+
+    What is made is kept: a compiled program ends with the function that it was compiled for, and
+    with it what is known of its collectives.
+    """
+
+    kinds: set[str] = field(default_factory=set)
+    axes: set[str] = field(default_factory=set)
+    kept: list[Any] = field(default_factory=list)
+
+
+def _noted_maps() -> Maps:
+    """Return what notes all maps and jitted functions that are made from now on."""
+    maps = Maps()
+
+    def noted_pmap(made: Any, options: Mapping[str, Any]) -> None:
+        maps.kinds.add(wrapper_kind(made))
+        axes = jax.tree.leaves([options.get("in_axes"), options.get("out_axes")])
+        if any(isinstance(one, int) and one < 0 for one in axes):
+            maps.axes.add(NEGATIVE)
+
+    _keep(maps, "pmap", noted_pmap)
+    _keep(maps, "jit", lambda made, options: None)
+    return maps
+
+
+def _keep(maps: Maps, name: str, noted: Callable[[Any, Mapping[str, Any]], None]) -> None:
+    original = getattr(jax, name, None)
     if original is None:
-        return kinds
+        return
 
     @functools.wraps(original)
-    def noted(*args: Any, **options: Any) -> Any:
+    def making(*args: Any, **options: Any) -> Any:
         made = original(*args, **options)
-        kinds.append(wrapper_kind(made))
+        maps.kept.append((args, made))
+        noted(made, options)
         return made
 
-    jax.pmap = noted
-    return kinds
+    setattr(jax, name, making)

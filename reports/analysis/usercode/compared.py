@@ -11,15 +11,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports.analysis.comparing.fields import (
+    ABSENT,
     COLLECTIVES,
     FAULT,
+    OUTCOME,
     ROUNDED,
     VALUES,
     Difference,
     compare_cells,
 )
 from reports.analysis.usercode.costs import added_collectives, costs
-from reports.analysis.usercode.runs import Found, Json, cell_of, other_kinds, place_of, steps_named
+from reports.analysis.usercode.runs import (
+    CALLS,
+    Found,
+    Json,
+    cell_of,
+    other_kinds,
+    place_of,
+    steps_named,
+)
 from reports.analysis.usercode.values import describe_values
 
 
@@ -62,7 +72,13 @@ def compare(baseline: Json, run: Json) -> Compared:
             why = f"the code selects {', '.join(other)} by itself, and not {one['implementation']}"
             return Compared(baseline, run, missing=why)
     cells = compare_cells(cell_of(baseline), cell_of(run))
-    found = [_found(one, baseline, run) for one in cells.differences]
+    raised = any(one.field == OUTCOME and one.step in CALLS for one in cells.differences)
+    found = [
+        _found(one, baseline, run)
+        for one in cells.differences
+        # Nothing was done with the result of a call that raised.
+        if not (raised and one.field == OUTCOME and ABSENT in (one.old, one.new))
+    ]
     same = sum(cells.same.values())
     if not any(one.field == FAULT for one in found):
         found += costs(baseline, run)

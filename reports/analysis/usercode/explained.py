@@ -10,20 +10,24 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from reports.analysis.comparing.entries import Entry, within
 from reports.analysis.comparing.fields import (
     COLLECTIVES,
+    DEVICES,
     ERROR_TEXT,
     ERROR_TYPE,
     OUTCOME,
+    SHAPE,
     WARNINGS,
     Difference,
 )
 from reports.analysis.usercode.compared import Compared
 from reports.analysis.usercode.costs import BYTES, added_collectives
-from reports.analysis.usercode.runs import Found, steps_named
+from reports.analysis.usercode.runs import FIRST_CALL, Found, noted, steps_named
+from reports.store.order import LEGACY, NEW
 
 QUOTE_LENGTH = 12  # characters of a known issue's text that are more than a name
 EXACT = 10_000  # the likeness of what ends as a known issue's own program
@@ -35,6 +39,11 @@ INDEXING, SLICING = "index-replicates-the-row", "several-rows-gather-the-whole-a
 _GATHERS = "all-gather"
 ANY_IMPLEMENTATION = "jax"  # of an issue that shows whatever maps
 _OF_AN_INDEX = re.compile(r"jit_+(gather|dynamic_slice|multi_slice|take|rewriting_take|slice)")
+_OWN = re.compile(r"\.\.\.|'[^']*'|\d+")  # of a message: what another program has otherwise
+# Of a map whose in_axes or out_axes has a negative number: what the probe notes, and the issue.
+NEGATIVE, OF_NEGATIVE = "negative axis", "negative-axis-taken-literally"
+_OF_AXES = (OUTCOME, ERROR_TYPE, ERROR_TEXT, SHAPE)
+ITERATION, ON_ALL = "iteration-goes-through-the-host", "results-stay-on-all-devices"
 IMPLEMENTATION_OF = {"own": "shard_map"}
 
 
@@ -60,13 +69,14 @@ class Shown:
         )
 
     def ends_as(self, message: str) -> bool:
-        """Return whether `raises` says more than a type, and a message is as it says."""
-        parts = [re.escape(one) for one in self.raises.split("...")]
-        plain = self.raises.replace("...", "")
-        return (
-            len(plain) >= QUOTE_LENGTH
-            and re.fullmatch(".*".join(parts), message, re.DOTALL) is not None
-        )
+        """Return whether `raises` says more than a type, and a message is as it says.
+
+        Names in quotes and numbers are the program's own.
+        """
+        _, _, says = self.raises.partition(": ")
+        if len(says.replace("...", "")) < QUOTE_LENGTH:
+            return False
+        return re.match(_pattern(self.raises), message, re.DOTALL) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,13 @@ class Issue:
         )
 
 
+@lru_cache
+def _pattern(raises: str) -> str:
+    """Return an expression for messages that differ from one in names and numbers alone."""
+    parts = _OWN.split(raises.rstrip(")"))
+    return ".*".join(map(re.escape, parts))
+
+
 def named_issues(
     compared: Iterable[Compared], issues: Mapping[str, Issue]
 ) -> dict[str, dict[str, Any]]:
@@ -119,11 +136,10 @@ def _explained(
         (compared.run, compared.baseline, "no longer: "),
     ):
         likely = _likely(found, before, after, issues)
-        if likely:
-            others = f" (or: {', '.join(i.slug for i in likely[1:])})" if likely[1:] else ""
-            says = f"{words}{likely[0].title}{others}"
+        if len(likely) == 1:  # of several that a message is like, none is named
+            says = f"{words}{likely[0].title}"
             return dataclasses.replace(found, cause=likely[0].slug, says=says)
-    if found.field in (COLLECTIVES, BYTES) and (slug := _indexing(found, compared)) in issues:
+    if (slug := _by_shape(found, compared)) in issues:
         return dataclasses.replace(found, cause=slug, says=issues[slug].title)
     old, new = _implementation(compared.baseline), _implementation(compared.run)
     if old == new:
@@ -132,14 +148,61 @@ def _explained(
     clause = KNOWN_AS.get(found.step, "user_code")
     topology, jax = compared.run["topology"], compared.run["jax"]
     for entry in entries:
+        if entry.cause == ON_ALL and not _on_more_devices(found.step, compared):
+            continue
         if entry.matches(difference, (old, new), clause, topology, jax):
             return dataclasses.replace(found, cause=entry.cause, claim=entry.claim, says=entry.says)
     return found
 
 
-def _indexing(found: Found, compared: Compared) -> str:
+def _by_shape(one: Found, compared: Compared) -> str:
+    """Return the known issue of which the call has the shape, and the difference the field."""
+    if one.field in (COLLECTIVES, BYTES):
+        return _indexing(one, compared)
+    if one.field == DEVICES and _iterated(one.step, compared):
+        return ITERATION
+    kinds = {_implementation(compared.baseline), _implementation(compared.run)}
+    negative = any(NEGATIVE in noted(s, "axes") for s in steps_named(compared.run, FIRST_CALL))
+    if negative and one.field in _OF_AXES and kinds == {LEGACY, NEW}:
+        return OF_NEGATIVE
+    return ""
+
+
+def _placed(run: Mapping[str, Any], step: str) -> list[list[int]]:
+    """Return the devices of each array that a step returned, in process 0."""
+    leaves = [
+        leaf
+        for one in steps_named(run, step)[:1]
+        for leaf in (one.get("value") or {}).get("leaves", ())
+    ]
+    return [list((leaf.get("sharding") or {}).get("devices") or ()) for leaf in leaves]
+
+
+def _iterated(step: str, compared: Compared) -> bool:
+    """Return whether a step returned the rows of an output: each on its own device under legacy
+    pmap, all on one device under new pmap.
+    """
+    if (_implementation(compared.baseline), _implementation(compared.run)) != (LEGACY, NEW):
+        return False
+    before, after = _placed(compared.baseline, step), _placed(compared.run, step)
+    alone = all(len(one) == 1 for one in (*before, *after))
+    return (
+        alone
+        and len(before) > 1
+        and len({one[0] for one in before}) == len(before)
+        and len({one[0] for one in after}) == 1
+    )
+
+
+def _on_more_devices(step: str, compared: Compared) -> bool:
+    """Return whether an array that a step returned is on more devices than in the baseline."""
+    pairs = zip(_placed(compared.baseline, step), _placed(compared.run, step), strict=False)
+    return any(len(after) > len(before) for before, after in pairs)
+
+
+def _indexing(one: Found, compared: Compared) -> str:
     """Return the known issue of an index or a slice that added all new collectives; else empty."""
-    added = added_collectives(compared.baseline, compared.run, found.step)
+    added = added_collectives(compared.baseline, compared.run, one.step)
     if not added or not all(_OF_AN_INDEX.fullmatch(moved.program) for moved in added):
         return ""
     return SLICING if any(moved.operation == _GATHERS for moved in added) else INDEXING

@@ -12,6 +12,7 @@ from conformance.model.verdicts import Verdict
 Json = Mapping[str, Any]
 
 FIRST_CALL, THIRD_CALL, TIMED = "first call", "third call", "timed calls"
+CALLS = (FIRST_CALL, "second call", THIRD_CALL)
 PREPARE = "import and inputs"
 SECONDS = "seconds"
 KINDS = {"legacy_pmap": "legacy pmap", "new_pmap": "new pmap"}  # of the maps that it makes
