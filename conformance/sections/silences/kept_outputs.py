@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from conformance.sections.silences.answers import answers, ask
-from conformance.spec.aspects import COMMITTED, SHARDING_TYPE
+from conformance.spec.aspects import COMMITTED, DEVICES, SHARDING_TYPE, SPEC
 from conformance.spec.clause import clause, devices
-from conformance.spec.columns import everywhere, unless_legacy
+from conformance.spec.columns import Columns, everywhere, unless_legacy
 from conformance.spec.combining import of_result
 from conformance.spec.containers import Node
 from conformance.spec.expectation import along, every, returns, sharded, twice
@@ -76,6 +76,8 @@ CONTAINERS: Mapping[str, Container] = table(
     Container("named-tuple", "a named tuple", Pair),
     Container("dataclass", "a dataclass", Fields, lambda a, b: Node(FIELDS, [a, b])),
     Container("tuple-of-one", "a tuple of one", lambda a, b: (a + b - a * 2,)),
+    Container("tuple-of-five", "a tuple of five", lambda a, b: (a, b, a, b, a)),
+    Container("list-of-five", "a list of five", lambda a, b: [a, b, a, b, a]),
     Container("with-none", "a list with a None", lambda a, b: [a, None, b]),
     Container("nested", "a tuple of a dict and lists", lambda a, b: ({"a": [a]}, [(b,)])),
 )
@@ -250,3 +252,133 @@ def jit_in_shardings(impl: Implementation, cluster: Cluster) -> None:
     wanted = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("q"))
     output = impl.map(double())(impl.given(cluster.rows(WIDTH)))
     cluster.twice(jax.jit(lambda x: x * 3, in_shardings=wanted), output)
+
+
+# --- The sharding of an output -------------------------------------------------------------------
+
+
+EVERY = (None, None, 1)  # the slice of all devices
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A map of rows, its results by NumPy and their specs over an axis `i`.
+
+    `order` is the slice of all devices that are the map's; it has as many rows.
+    """
+
+    key: str
+    text: str
+    body: Callable[[Any], Any]
+    model: Callable[[Any], Any]
+    specs: tuple[tuple[str | None, ...], ...] = (("i",),)
+    out_axes: int | None = 0
+    order: tuple[int | None, int | None, int] = EVERY
+
+    def values(self, place: Place) -> Any:
+        """Return what NumPy gives for all rows of the map."""
+        return self.model(place.rows(WIDTH)[: len(self.devices(place))])
+
+    def devices(self, place: Place) -> list[int]:
+        """Return the numbers of the map's devices, in order."""
+        return list(range(place.topology.devices_per_process))[slice(*self.order)]
+
+    def check_legacy(self, place: Place, step: Step) -> tuple[bool, str]:
+        """Return whether each result is a PmapSharding's, over the map's devices in order."""
+        return self._all(step, lambda one, _: one["type"] == "PmapSharding", place)
+
+    def check_named(self, place: Place, step: Step) -> tuple[bool, str]:
+        """Return whether each result has its spec over a mesh of the map's devices in order."""
+        mesh = {"i": len(self.devices(place))}
+        return self._all(
+            step,
+            lambda one, spec: (
+                (one["type"], one["spec"], one["mesh"]) == ("NamedSharding", [*spec], mesh)
+            ),
+            place,
+        )
+
+    def _all(self, step: Step, holds: Callable[[Any, Any], bool], place: Place) -> tuple[bool, str]:
+        seen = [leaf.sharding or {} for leaf in step.leaves]
+        right = len(seen) == len(self.specs) and all(
+            one and one["devices"] == self.devices(place) and holds(one, spec)
+            for one, spec in zip(seen, self.specs, strict=True)
+        )
+        parts = ("type", "spec", "mesh", "devices")
+        return right, "; ".join(str([one.get(part) for part in parts]) for one in seen)
+
+    def expected(self) -> Columns:
+        """Expect the values, and the sharding of the implementation."""
+        said = f"each result over the map's devices in order, of the spec {list(self.specs)}"
+        right = returns(self.values, text="what NumPy gives")
+        claims = {SHARDING_TYPE, SPEC, DEVICES}
+        return unless_legacy(
+            twice(every(right, of_result(said, self.check_legacy, claims=claims))),
+            twice(every(right, of_result(said, self.check_named, claims=claims))),
+        )
+
+
+OUTPUTS: Mapping[str, Output] = table(
+    Output("scalar", "one number per row", lambda x: x.sum(), lambda a: a.sum(1)),
+    Output("row", "a row", lambda x: x * 2, lambda a: a * 2),
+    Output(
+        "matrix", "a matrix per row", lambda x: x[:, None] * x, lambda a: a[:, :, None] * a[:, None]
+    ),
+    Output("bool", "a truth value per number", lambda x: x > 2, lambda a: a > 2),
+    Output("unchanged", "the row itself", lambda x: x, lambda a: a),
+    Output(
+        "several",
+        "two results in a dict",
+        lambda x: {"a": x * 2, "b": x.sum()},
+        lambda a: {"a": a * 2, "b": a.sum(1)},
+        (("i",), ("i",)),
+    ),
+    Output(
+        "out-axes-1",
+        "a row, with out_axes=1",
+        lambda x: x * 2,
+        lambda a: a.T * 2,
+        ((None, "i"),),
+        1,
+    ),
+    Output(
+        "out-axes-none",
+        "a psum, with out_axes=None",
+        lambda x: jax.lax.psum(x, "i"),
+        lambda a: a.sum(0),
+        ((),),
+        None,
+    ),
+    Output(
+        "reversed",
+        "a row, over the devices in reverse order",
+        lambda x: x * 2,
+        lambda a: a * 2,
+        order=(None, None, -1),
+    ),
+    Output(
+        "half",
+        "a row, over the second half of the devices",
+        lambda x: x * 2,
+        lambda a: a * 2,
+        order=(4, None, 1),
+    ),
+)
+
+
+@family(
+    "silences.output.sharding.{output}",
+    output=OUTPUTS,
+    claim=COMMITTED_OUTPUTS,
+    title="The result of a mapped function is over its devices in order: {output.text}.",
+    fact=lambda output: f"silences.output.sharding.{output.key}",
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=lambda output: output.expected(),
+)
+def sharded_output(impl: Implementation, cluster: Cluster, output: Output) -> None:
+    """A map of rows, and where its results are."""
+    chosen = cluster.devices[slice(*output.order)] if output.order != EVERY else None
+    function = impl.map(lambda x: output.body(x), out_axes=output.out_axes, devices=chosen)
+    rows = cluster.rows(WIDTH)[: len(chosen or cluster.devices)]
+    cluster.twice(function, rows)

@@ -248,6 +248,34 @@ def test_an_entry_that_names_the_type_does_not_explain_other_bases() -> None:
         assert judgement.verdict == verdict
 
 
+WRONG_NUMBERS = step_pattern({"code": "value"})
+
+
+@pytest.mark.parametrize(
+    ("known", "verdict"),
+    [
+        ({}, Verdict.KNOWN_DEVIATION),
+        ({"tree": "PyTreeDef([*])"}, Verdict.DEVIATES),
+        ({"memory": "pinned_host"}, Verdict.DEVIATES),
+    ],
+)
+def test_an_entry_about_wrong_values_explains_nothing_else(known: Json, verdict: str) -> None:
+    numbers = doubled(Place(TOPOLOGY, 0)) + 1
+    sharding = {
+        "type": "NamedSharding",
+        "devices": [0, 1],
+        "memory_kind": known.get("memory", "device"),
+    }
+    record = leaf(numbers, sharding=sharding, committed=True)
+    step = returned(record, tree=known.get("tree", "PyTreeDef(*)"))
+    entry_of_values = replace(entry(CHANGES), warns=None, saw=(WRONG_NUMBERS,), cause="other")
+    seen = [received(observation(step, process=process)) for process in (0, 1)]
+    judgement = judge(
+        clause_of(returns(doubled)), NEW_PMAP, TOPOLOGY, "0.9.0", seen, None, (entry_of_values,)
+    )
+    assert judgement.verdict == verdict
+
+
 def test_an_array_on_one_device_may_be_uncommitted() -> None:
     rows = doubled(Place(TOPOLOGY, 0))
     alone = leaf(rows, committed=False, sharding={"type": "SingleDeviceSharding", "devices": [0]})
