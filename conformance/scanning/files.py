@@ -16,10 +16,21 @@ MOST_FILES = 200_000
 _SCRIPTS = frozenset(
     {
         *(".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".yml", ".yaml", ".env", ".mk", ".cfg"),
-        *(".ini", ".dockerfile", ".service", ".toml", ".ksh", ".csh", ".fish"),
+        *(
+            ".ini",
+            ".dockerfile",
+            ".service",
+            ".toml",
+            ".ksh",
+            ".csh",
+            ".fish",
+            ".pbs",
+            ".lsf",
+            ".just",
+        ),
     }
 )
-_NAMED = ("dockerfile", "containerfile", "makefile", ".env", "jenkinsfile")
+_NAMED = ("dockerfile", "containerfile", "makefile", ".env", "jenkinsfile", "justfile", "procfile")
 _SKIPPED = frozenset(
     {
         ".ipynb_checkpoints",
