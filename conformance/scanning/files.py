@@ -101,6 +101,9 @@ def listed(
             if file.is_symlink() and not file.resolve().is_relative_to(root):
                 left.append(Unread(shown, "it is a link out of the tree"))
                 continue
+            if file.exists() and not file.is_file():  # reading a pipe would wait for its writer
+                left.append(Unread(shown, "it is no regular file"))
+                continue
             found.setdefault(
                 file.resolve(), Listed(file, shown, kind, PurePosixPath(within.as_posix()))
             )
