@@ -16,10 +16,21 @@ MOST_FILES = 200_000
 _SCRIPTS = frozenset(
     {
         *(".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".yml", ".yaml", ".env", ".mk", ".cfg"),
-        *(".ini", ".dockerfile", ".service", ".toml", ".ksh", ".csh", ".fish"),
+        *(
+            ".ini",
+            ".dockerfile",
+            ".service",
+            ".toml",
+            ".ksh",
+            ".csh",
+            ".fish",
+            ".pbs",
+            ".lsf",
+            ".just",
+        ),
     }
 )
-_NAMED = ("dockerfile", "containerfile", "makefile", ".env", "jenkinsfile")
+_NAMED = ("dockerfile", "containerfile", "makefile", ".env", "jenkinsfile", "justfile", "procfile")
 _SKIPPED = frozenset(
     {
         ".ipynb_checkpoints",
@@ -89,6 +100,9 @@ def listed(
             shown = _shown(path / inside)
             if file.is_symlink() and not file.resolve().is_relative_to(root):
                 left.append(Unread(shown, "it is a link out of the tree"))
+                continue
+            if file.exists() and not file.is_file():  # reading a pipe would wait for its writer
+                left.append(Unread(shown, "it is no regular file"))
                 continue
             found.setdefault(
                 file.resolve(), Listed(file, shown, kind, PurePosixPath(within.as_posix()))

@@ -196,6 +196,9 @@ def instance_of(run: Interpreter, owner: Class, arguments: Sequence[Argument] = 
         named = {one.keyword: one.value for one in arguments if one.keyword}
         instance.attributes.update(named)
         run.instances[id(owner.node)] = instance
+        after = _of_bases(owner, "__post_init__")
+        if isinstance(after, Function):
+            run.call(Function(node=after.node, scope=after.scope, owner=instance), ())
     return instance
 
 

@@ -80,11 +80,12 @@ def summary(report: Report) -> str:
     counted = Counter(one.severity for one in report.findings)
     each = ", ".join(f"{severity}: {count}" for severity, count in counted.most_common())
     found = len(report.findings)
+    files = "1 file" if report.files == 1 else f"{report.files} files"
     what = "1 finding" if found == 1 else f"{found} findings"
     left = f"; {len(report.unread)} not scanned" if report.unread else ""
     ignored = f"; {report.ignored} left out by comments" if report.ignored else ""
     return (
-        f"{what} from {report.old} to {report.new} in {report.files} files"
+        f"{what} from {report.old} to {report.new} in {files}"
         f"{f' ({each})' if each else ''}{left}{ignored}"
     )
 

@@ -89,7 +89,7 @@ def scan(
         if one.kind != PYTHON or one.inside.name == _SETUP:
             required += _text_file(one, rules, whole)
     rules = rules.without([needs for needs in rules.needed() if texts.satisfied(needs, required)])
-    progress(f"{len(files)} files, {len(relevant)} of them to be evaluated")
+    progress(f"files: {len(files)}; to be evaluated: {len(relevant)}")
     jax = release(new.rpartition("@")[2])
     task = Task(rules, modules, _worth_reading(relevant, python), jax)
     _evaluate(task, relevant, processes, whole, progress)

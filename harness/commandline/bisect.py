@@ -59,7 +59,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="look at this field alone, as `compare` names it: values, outcome, 'sharding kind'; "
+        help="look at this field alone, as `compare` names it: values, outcome, 'sharding type'; "
         "repeatable (default: all)",
     )
     parser.add_argument(
@@ -74,7 +74,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 def _run(chosen: argparse.Namespace) -> int:
     topology = Topology.parse(chosen.topology)
-    _check_fields(chosen.field)
+    chosen.field = _checked_fields(chosen.field)
     run, catalogue, implementation = _subject(chosen, topology)
     from harness.targets.target import list_releases, parse_spec, resolve_newest
     from harness.usercode.bisecting import bisect
@@ -112,7 +112,9 @@ def _by_night(
 
     first, last = found.last_same, found.changed
     assert last is not None
-    report_progress(f"changed in jax {last}, after {first}: asking for the nights in between")
+    report_progress(
+        f"changed in jax {last}, after {first}: asking the index for nightly wheels in between"
+    )
     nights = list_nights(first, last)
     if not nights:
         report_progress(f"the index has no nightly wheels between jax {first} and {last}")
@@ -169,16 +171,18 @@ def _clause(
     return run, (one.probe.__module__,), name
 
 
-def _check_fields(names: Sequence[str]) -> None:
-    """Raise UsageError if a name is not a field."""
+def _checked_fields(names: Sequence[str]) -> list[str]:
+    """Return the fields of names as `compare` shows them; UsageError if there is none."""
     from reports.analysis.comparing.fields import FIELDS
     from reports.analysis.usercode.costs import COSTS
+    from reports.render.text.difference_words import NAMES, internal
 
-    known = [*FIELDS, *COSTS]
+    known = [*(NAMES.get(one, one) for one in FIELDS), *COSTS]
     for one in names:
-        if one not in known:
+        if one not in known and one not in FIELDS:
             meant = did_you_mean(one, known) or f"; there are {', '.join(known)}"
-            raise UsageError(f"--field {one}: there is none{meant}")
+            raise UsageError(f"--field {one}: no field has this name{meant}")
+    return list(map(internal, names))
 
 
 def _provision(release: str, extras: Sequence[str]) -> Target:
@@ -255,8 +259,8 @@ def _title(found: Bisected[Observed], releases: Sequence[str]) -> str:
     if found.changed is None:
         return f"no change from jax {releases[0]} to {releases[-1]} ({runs})"
     left = f"; left out between: {', '.join(found.skipped)}" if found.skipped else ""
-    last = f"jax {found.last_same} is the last as before"
-    return f"changed in jax {found.changed}; {last} ({runs}{left})"
+    last = f"jax {found.last_same} is the last release without the change"
+    return f"changed in jax {found.changed}: {last} ({runs}{left})"
 
 
 ACTIONS = {"bisect": Action(_add, _run)}

@@ -96,6 +96,8 @@ def _add(parser: argparse.ArgumentParser) -> None:
 def _scan(chosen: argparse.Namespace) -> int:
     from conformance.scanning.configuration import find_configuration
 
+    if chosen.fix and chosen.diff:
+        raise UsageError("--diff changes nothing and --fix writes: give one of them")
     first: Path = chosen.paths[0]
     configuration = find_configuration(first if first.is_dir() else first.parent)
     old, new = _sides(chosen, configuration)

@@ -61,10 +61,10 @@ def bisect(
             seen[name] = observe(name)
         except Unobservable as why:
             skipped[name] = str(why)
-            progress(f"jax {name} is left out: {why}")
+            progress(f"jax {name} cannot be run and is left out: {why}")
             continue
         is_same = same(first, seen[name])
-        progress(f"jax {name}: {'as' if is_same else 'not as'} jax {releases[0]}")
+        progress(f"jax {name}: {'the same as' if is_same else 'differs from'} jax {releases[0]}")
         low, high = (middle, high) if is_same else (low, middle)
     between = {one: why for one, why in skipped.items() if one in releases[low:high]}
     return Bisected(releases[low], releases[high], seen, between)

@@ -12,6 +12,7 @@ from reports.analysis.usercode.compared import Compared
 from reports.analysis.usercode.runs import Found, Json, title_of
 from reports.render.site.build import environment
 from reports.render.text.compared import Issues, because, explained, headline, verdict
+from reports.render.text.difference_words import words_of
 from reports.render.text.summary import printable
 
 _TEMPLATE = "compared.html.j2"
@@ -104,5 +105,5 @@ def _groups(comparison: Compared, issues: Issues) -> Iterator[Group]:
 def _row(group: Sequence[Found]) -> Row:
     first = group[0]
     steps = ", ".join(dict.fromkeys(one.step for one in group if one.step))
-    seen = "" if first.seen == f"{first.old} → {first.new}" else first.seen
-    return Row(first.field, first.old, first.new, steps, seen)
+    words = words_of(first)
+    return Row(words.field, words.old, words.new, steps, words.seen)

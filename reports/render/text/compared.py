@@ -9,6 +9,7 @@ from conformance.commandline.ending import one_line
 from reports.analysis.usercode.compared import Compared
 from reports.analysis.usercode.explained import Issue
 from reports.analysis.usercode.runs import FIRST_CALL, Found, failure_of, title_of
+from reports.render.text.difference_words import named, words_of
 
 Json = Mapping[str, Any]
 Issues = Mapping[str, Issue]
@@ -104,6 +105,7 @@ def verdict(comparison: Compared) -> str:
     return f"{_many(many, 'difference')}; {_many(comparison.same, 'field')} the same"
 
 
+NOT_COUNTED = "not counted as a difference"
 By = tuple[str, str, str]  # what explains a difference: a known issue, a claim, or a sentence
 
 
@@ -113,6 +115,8 @@ def explained(found: Iterable[Found]) -> list[tuple[By, list[list[Found]]]]:
     for group in grouped(found):
         first = group[0]
         says = "" if first.cause or first.claim else first.says
+        if not first.matters and not says:
+            says = NOT_COUNTED
         by.setdefault((first.cause, first.claim, says), []).append(group)
     return [(key, groups) for key, groups in by.items() if groups]
 
@@ -138,9 +142,10 @@ def _lines_of(group: Sequence[Found], title: str) -> Iterator[str]:
     first = group[0]
     steps = [one.step for one in group if one.step]
     where = f" ({', '.join(dict.fromkeys(steps))})" if steps else ""
-    yield f"    {one_line(f'{first.field}: {first.old} → {first.new}{where}')}"
-    if first.seen and first.seen != f"{first.old} → {first.new}":
-        yield f"        {_short(first.seen)}"
+    words = words_of(first)
+    yield f"    {one_line(f'{words.field}: {words.old} → {words.new}{where}')}"
+    if words.seen:
+        yield f"        {_short(words.seen)}"
     if first.says and first.says.removesuffix(".") not in title:
         yield f"        {first.says}"
 
@@ -149,7 +154,8 @@ def _row(group: Sequence[Found]) -> str:
     first = group[0]
     steps = ", ".join(dict.fromkeys(one.step for one in group if one.step))
     by = f"`{first.cause}`: {first.says}" if first.cause else first.says
-    cells = (first.field, first.old, first.new, steps, by or _short(first.seen))
+    words = words_of(first)
+    cells = (words.field, words.old, words.new, steps, by or _short(words.seen))
     return f"| {' | '.join(_cell(one) for one in cells)} |"
 
 
@@ -163,7 +169,7 @@ def _leaf(leaf: Json) -> str:
 
 
 def _short(text: str) -> str:
-    line = one_line(text)
+    line = named(one_line(text))
     return line if len(line) <= _MESSAGE_KEPT else f"{line[:_MESSAGE_KEPT]}…"
 
 

@@ -42,6 +42,7 @@ from reports.analysis.usercode.runs import failure_of
 from reports.analysis.usercode.values import describe_values
 from reports.render import compared_page
 from reports.render.text import compared as compared_text
+from reports.render.text import difference_words
 
 Capture = pytest.CaptureFixture[str]
 Json = dict[str, Any]
@@ -511,6 +512,84 @@ def test_an_error_is_explained_by_the_issue_that_shows_it_there(
     new = run(raising("RuntimeError", message), **place)
     found = explain(compare(old, new), load_entries(), load_issues()).found
     assert {one.cause for one in found} == {cause}
+
+
+def placed(*devices: int, type: str = "SingleDeviceSharding") -> Json:
+    return leaf(1.0, sharding={"type": type, "devices": [*devices]})
+
+
+def causes(old: Json, new: Json) -> set[str]:
+    return {one.cause for one in explain(compare(old, new), load_entries(), load_issues()).found}
+
+
+def between_maps(old: Json, new: Json) -> set[str]:
+    """Return what explains the differences of a step from legacy to new pmap."""
+    return causes(run(old, implementation="legacy_pmap"), run(new))
+
+
+def test_rows_of_a_loop_are_known_by_their_devices() -> None:
+    old = step("first call", placed(0), placed(1), placed(2))
+    assert between_maps(old, step("first call", placed(0), placed(0), placed(0))) == {
+        "iteration-goes-through-the-host"
+    }
+    one_moved = step("first call", placed(0), placed(1), placed(0))
+    assert between_maps(old, one_moved) == {""}
+
+
+def test_a_sharding_is_explained_by_more_devices_alone() -> None:
+    old = step("first call", placed(0))
+    more = step("first call", placed(0, 1, type="NamedSharding"))
+    assert between_maps(old, more) == {"results-stay-on-all-devices"}
+    assert between_maps(old, step("first call", placed(0, type="NamedSharding"))) == {""}
+
+
+def test_a_negative_axis_is_known_by_the_map_that_was_made() -> None:
+    old, new = raising("AssertionError", "(-1, 2)"), step("first call", leaf(1.0))
+    noted = new | {"extra": {"axes": [steps.NEGATIVE]}}
+    assert between_maps(old, noted) == {"negative-axis-taken-literally"}
+    assert between_maps(old, new) == {""}
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        (
+            "The context mesh AbstractMesh('<axis 0x7f>': 1, axis_types=(Manual,), device_kind=cpu) should "
+            "match the mesh passed to shard_map Mesh('<axis 0x8f>': 8, axis_types=(Auto,))",
+            "nested-pmap-refused",
+        ),
+        # Two issues have it, and neither says the rest.
+        ("The context mesh AbstractMesh should match the mesh passed to shard_map", ""),
+        ("something else", ""),
+    ],
+)
+def test_an_error_that_fits_several_issues_is_explained_by_none(message: str, cause: str) -> None:
+    old, new = step("first call", leaf(1.0)), raising("ValueError", message)
+    assert between_maps(old, new) == {cause}
+
+
+def test_what_a_failed_call_leaves_out_is_no_difference() -> None:
+    old = run(step("first call", leaf(1.0)), step("result + 1", leaf(2.0)))
+    assert fields(old, run(raising("ValueError", "no"))) == ["outcome"]
+
+
+def test_fields_and_axes_are_shown_in_words() -> None:
+    found = runs.Found("first call", "sharding spec", "not split", "split along axis 0", "")
+    words = difference_words.words_of(found)
+    assert (words.field, words.old, words.new) == (
+        "sharding",
+        "not sharded",
+        "sharded along axis 0",
+    )
+    assert difference_words.internal(words.field) == found.field
+    assert difference_words.named("Mesh('<axis 0x7f49e4b2eca0>': 8)") == "Mesh('<unnamed axis>': 8)"
+
+
+def test_a_time_is_not_shown_as_unexplained() -> None:
+    old = run(step("first call", leaf(1.0)))
+    slower = runs.Found("timed calls", TIME, "1 ms", "9 ms", "", matters=False)
+    lines = list(compared_text.lines(old, [Compared(old, old, (slower,))], {}))
+    assert f"  {compared_text.NOT_COUNTED}:" in lines
 
 
 def test_own_rows_of_a_large_array_are_known_as_such() -> None:
