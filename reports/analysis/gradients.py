@@ -17,6 +17,7 @@ from reports.analysis.effects.pairs import Effects
 from reports.analysis.issues.places import newest_side
 from reports.store.order import LEGACY, NEW, SHARD_MAP, version_order
 from reports.store.outcomes import CellKey
+from reports.store.results import Results
 
 _OWN = "rewriting.gradients.own.stacked"
 _FIRST = "first call"
@@ -205,6 +206,11 @@ def _times(ratio: float, devices: int, here: int) -> str:
         if isclose(ratio, 1 / value, rel_tol=_TOLERANCE):
             return f"1/{name}"
     return f"{ratio:g}"
+
+
+def taken(results: Results) -> bool:
+    """Return whether the results have any gradient."""
+    return any(id.startswith(_IN) for id in results.clauses)
 
 
 def forms() -> Iterator[tuple[str, tuple[Form, ...]]]:

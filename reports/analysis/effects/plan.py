@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
+from math import inf
 
 from reports.analysis.effects.changed import Entry, Group, Upgrade
 from reports.analysis.effects.edits import AS_SHARD_MAP, Edit, edits
@@ -20,7 +21,7 @@ REAL = "idioms"  # the section of programs as users write them
 # What does no harm to a program that ran, but for what it costs to look at it.
 _HARMLESS = frozenset((Group.OTHER_ERROR, Group.OUTPUT, Group.WARNS, Group.TAKEN, Group.LIES))
 MOST_LIKELY = 10  # edits that are shown at once,
-MOST_WORDS = 320  # and their words: an upgrade is read in three minutes
+MOST_WORDS = 240  # and their words on a page: an upgrade is read in three minutes
 _WORDS_OF_CODE = 0.5  # how many words of prose a word of code takes to read, being looked at
 _WORDS_BESIDE = 8  # an edit's effects and headings
 
@@ -81,8 +82,8 @@ class Plan:
         return tuple((place, tuple(some)) for place, some in groupby(self.likely, _place))
 
 
-def plan(results: Results, found: Upgrade) -> Plan:
-    """Return what to change for an upgrade."""
+def plan(results: Results, found: Upgrade, most_words: float = inf) -> Plan:
+    """Return what to change for an upgrade; its likely edits have at most `most_words`."""
     known = edits(found)
     table = rewrites().by_cause
     joined: dict[str, list[Edit]] = {}
@@ -91,7 +92,7 @@ def plan(results: Results, found: Upgrade) -> Plan:
         joined.setdefault(edit.text if rewrite is None else rewrite.title, []).append(edit)
     changes = [_change(results, some, table) for some in joined.values()]
     changes.sort(key=lambda one: (-one.weight, one.title))
-    likely = _likely(changes)
+    likely = _likely(changes, most_words)
     shown = set(map(id, likely))
     places = list(dict.fromkeys(one.place for one in likely))
     left = (one for one in changes if id(one) not in shown)
@@ -102,9 +103,9 @@ def plan(results: Results, found: Upgrade) -> Plan:
     )
 
 
-def _likely(changes: Iterable[Change]) -> list[Change]:
+def _likely(changes: Iterable[Change], room: float) -> list[Change]:
     """Return the changes that are shown at once: one at least, and no more than can be read."""
-    shown, room = list[Change](), float(MOST_WORDS)
+    shown = list[Change]()
     for one in islice((one for one in changes if one.likely), MOST_LIKELY):
         room -= one.words
         if room >= 0 or not shown:

@@ -89,26 +89,22 @@ class _Made:
 
     def upgrade(self) -> Upgrade:
         before_of, after_of = self.effects.column(self.old), self.effects.column(self.new)
-        effects, rows = self.effects.in_rows(self.old, self.new), self.effects.rows
+        effects, places = self.effects.in_rows(self.old, self.new), self._places
         same, others = self._parted(effects)
         self.same_cells = len(same)
-        compared = (
-            row for row in same if (one := before_of[row]) is not None and one.digest is not None
+        self.compared.update(
+            places[row]
+            for row in same
+            if (one := before_of[row]) is not None and one.digest is not None
         )
-        self.compared.update(map(_place, (rows[number] for number in compared)))
         for number in others:
-            row, one, other, change = (
-                rows[number],
-                before_of[number],
-                after_of[number],
-                effects[number],
-            )
+            one, other, change = before_of[number], after_of[number], effects[number]
             if other is None or change is None:
                 self._note_missing(one, other)
                 continue
             before = one if one is not None and one.digest is not None else None
             if before is not None:
-                self.compared.add(_place(row))
+                self.compared.add(places[number])
             if before is None and change.effect is Effect.NOT_MEASURED:
                 self._note_missing(one, other)
             # Cells of several versions that were recorded alike change alike.
@@ -118,11 +114,13 @@ class _Made:
             if (known := self.known[alike]) is None:
                 self.same_cells += change.effect is Effect.SAME
                 continue
-            self.changed.add(_place(row))
+            self.changed.add(places[number])
             self.found.setdefault(known.key, []).append(known.seen)
             self.says.setdefault(known.key, known.says)
         entries = [self._entry(key, some) for key, some in self.found.items()]
         order = list(Group)
+        facts = {of: (_facts(self.compared, of), _facts(self.changed, of)) for of in (ONE, SEVERAL)}
+        compared, changed = (set.union(*some) for some in zip(*facts.values(), strict=True))
         return Upgrade(
             self.old,
             self.new,
@@ -138,21 +136,24 @@ class _Made:
                     ),
                 )
             ),
-            same=len(_facts(self.compared) - _facts(self.changed)),
+            same=len(compared - changed),
             same_cells=self.same_cells,
-            compared=len(_facts(self.compared)),
-            same_of={
-                of: (
-                    len(_facts(self.compared, of) - _facts(self.changed, of)),
-                    len(_facts(self.compared, of)),
-                )
-                for of in (ONE, SEVERAL)
-            },
+            compared=len(compared),
+            same_of={of: (len(ran - other), len(ran)) for of, (ran, other) in facts.items()},
             missing=tuple(
                 (f"{verdict.value} under {self.old if of_old else self.new}", count)
                 for (verdict, of_old), count in self.missing.most_common()
             ),
         )
+
+    @property
+    def _places(self) -> Sequence[tuple[str, str]]:
+        """Return, per row, its number of processes and its fact."""
+        kept = self.effects.kept(_place)
+        if not kept:
+            kept[""] = tuple(map(_place, self.effects.rows))
+        found: Sequence[tuple[str, str]] = kept[""]
+        return found
 
     def _parted(self, effects: Sequence[ShownEffect | None]) -> tuple[list[int], list[int]]:
         """Return the numbers of the rows that are the same, nine of ten, and of the others."""
@@ -378,9 +379,9 @@ def _place(row: Row) -> tuple[str, str]:
     return processes(row.topology), row.fact
 
 
-def _facts(some: Iterable[tuple[str, str]], group: str = "") -> set[str]:
-    """Return the facts, of all or of one number of processes."""
-    return {fact for where, fact in some if group in ("", where)}
+def _facts(some: Iterable[tuple[str, str]], group: str) -> set[str]:
+    """Return the facts of one number of processes."""
+    return {fact for where, fact in some if where == group}
 
 
 _MOVED = {

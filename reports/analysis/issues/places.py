@@ -57,6 +57,7 @@ def removed(results: Results) -> frozenset[Where]:
     )
 
 
+@lru_cache(maxsize=64)
 def newest_side(results: Results, implementation: str) -> Side | None:
     """Return the newest JAX that has an implementation, and runs what it ran before.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reports.analysis.effects.pairs import Effects
+from reports.analysis.gradients import taken
 from reports.render.site import gradients, uses
 from reports.render.site.entries import side_words
 from reports.render.site.issues import Grid, grid
@@ -68,8 +69,8 @@ class HomeView:
     def subjects(self) -> tuple[Link, ...]:
         """The pages about one subject."""
         some = tuple(Link(one.title, one.path) for one in subjects(self.effects.results))
-        taken = any(id.startswith("rewriting.gradients.") for id in self.effects.results.clauses)
-        return (*some, Link("Gradients", gradients.PAGE)) if taken else some
+        link = Link("Gradients", gradients.PAGE)
+        return (*some, link) if taken(self.effects.results) else some
 
     def words(self, pair: Pair) -> tuple[str, str]:
         """Return both ends of a pair in words."""

@@ -19,6 +19,7 @@ from reports.analysis.comparing.changes import cause_of
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.errors.messages import Message, Sort
+from reports.analysis.gradients import taken
 from reports.analysis.issues.derive import issues
 from reports.analysis.public_names import load_names
 from reports.render.site import (
@@ -116,7 +117,7 @@ def _whole(results: Results) -> Iterator[Entry]:
             "Per version and implementation, how many known issues an ordinary program meets.",
             0,
         )
-    if any(id.startswith("rewriting.gradients.") for id in results.clauses):
+    if taken(results):
         yield Entry(
             "page",
             gradients.TITLE,

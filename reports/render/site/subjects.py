@@ -17,9 +17,10 @@ from reports.analysis.effects.changed import Group, Upgrade
 from reports.analysis.effects.hazards import Hazard, hazards
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.upgrade import upgrade
+from reports.analysis.gradients import taken
 from reports.analysis.issues.shown import shown_by
+from reports.render.site import gradients, short
 from reports.render.site import hazards as hazard_pages
-from reports.render.site import short
 from reports.render.site.causes import CauseView, causes
 from reports.render.site.columns import columns
 from reports.render.site.cost_charts import by_story, timed
@@ -202,6 +203,11 @@ class SubjectView:
     @property
     def matrix_href(self) -> str:
         return matrix_path(self.subject.section)
+
+    @property
+    def gradients_href(self) -> str:
+        """Return the address of the page of gradients; "" if none was taken."""
+        return gradients.PAGE if taken(self.results) else ""
 
     @cached_property
     def documents(self) -> tuple[tuple[Document, tuple[ClaimRow, ...]], ...]:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from reports.analysis.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade, in_processes
 from reports.analysis.effects.hazards import hazards
 from reports.analysis.effects.pairs import Effects
-from reports.analysis.effects.plan import Change, Plan, plan
+from reports.analysis.effects.plan import MOST_WORDS, Change, Plan, plan
 from reports.analysis.effects.rewrites import Place, Rewrite, rewrites
 from reports.analysis.effects.upgrade import upgrade
 from reports.analysis.issues.derive import issue_of, issues
@@ -98,7 +98,7 @@ class UpgradeView:
 
     @cached_property
     def plan(self) -> Plan:
-        return plan(self.effects.results, self.found)
+        return plan(self.effects.results, self.found, MOST_WORDS)
 
     @property
     def likely(self) -> tuple[tuple[Place, tuple[ChangeView, ...]], ...]:
@@ -157,7 +157,7 @@ class UpgradeView:
         return tuple(
             replace(view, title=f"{view.title} (raised before)")
             if not one.ran_before
-            else replace(view, title=f"{view.title} (in more programs than before)")
+            else replace(view, title=f"{view.title} (in more programs)")
             if one.cause is not None and one.cause.cause in self._shown_before
             else view
             for one, view in views

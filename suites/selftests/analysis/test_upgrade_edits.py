@@ -100,6 +100,10 @@ def test_edits_of_what_ordinary_programs_do_are_shown_at_once() -> None:
     assert [one.title for one in known_.likely] == ["Documented.", "Real."]
     assert [one.title for one in known_.rare] == ["Grave.", "Odd."]
 
+    short = plan(results, found, most_words=0)  # one is shown however long it is
+    assert [one.title for one in short.likely] == ["Documented."]
+    assert [one.title for one in short.rare] == ["Real.", "Grave.", "Odd."]
+
 
 def test_edits_of_one_rewrite_are_one_change_with_its_lines() -> None:
     results = read(

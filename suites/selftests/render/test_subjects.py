@@ -107,3 +107,14 @@ class TestSubject(TestCase):
         site = render(results_of(*alone))
         assert not [path for path in site if path.startswith("upgrade/")]
         assert "no legacy pmap" in site[PAGE]
+
+
+def test_a_subject_links_the_page_of_gradients_where_one_was_taken() -> None:
+    taken = clause("rewriting.gradients.own.stacked", section="rewriting")
+    records_ = [*records(), taken, ran("rewriting.gradients.own.stacked", TO, FINE)]
+
+    def linked(some: list[Record]) -> bool:
+        return "../gradients.html" in links_in(tree(render(results_of(*some))[PAGE]))
+
+    assert linked(records_)
+    assert not linked(records())
