@@ -178,7 +178,7 @@ def _check_fields(names: Sequence[str]) -> None:
     for one in names:
         if one not in known:
             meant = did_you_mean(one, known) or f"; there are {', '.join(known)}"
-            raise UsageError(f"--field {one}: there is none{meant}")
+            raise UsageError(f"--field {one}: no field is called so{meant}")
 
 
 def _provision(release: str, extras: Sequence[str]) -> Target:

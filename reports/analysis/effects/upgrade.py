@@ -142,11 +142,11 @@ class _Made:
             same_cells=self.same_cells,
             compared=len(_facts(self.compared)),
             same_of={
-                of: (
-                    len(_facts(self.compared, of) - _facts(self.changed, of)),
-                    len(_facts(self.compared, of)),
+                processes: (
+                    len(_facts(self.compared, processes) - _facts(self.changed, processes)),
+                    len(_facts(self.compared, processes)),
                 )
-                for of in (ONE, SEVERAL)
+                for processes in (ONE, SEVERAL)
             },
             missing=tuple(
                 (f"{verdict.value} under {self.old if of_old else self.new}", count)
@@ -202,7 +202,7 @@ class _Made:
         compared = why is None
         if why is None:
             sides = self.old, self.new
-            cells = (cell_of(self.results, seen.clause, seen.topology, of) for of in sides)
+            cells = (cell_of(self.results, seen.clause, seen.topology, side) for side in sides)
             why = self.effects.why(seen.shown, *cells)
         return _Changed(seen, self._key(seen, group, why), why.says), compared
 

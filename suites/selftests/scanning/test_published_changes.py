@@ -44,7 +44,7 @@ def test_nothing_changes_from_a_side_to_itself() -> None:
             "--from new_pmap@0.1: the published matrix has new_pmap on JAX 0.7.0",
         ),
         (OLD, "pmap@0.9.0", "--to pmap@0.9.0: write IMPLEMENTATION@VERSION; there are legacy_pmap"),
-        (NEW, OLD, f"--to {OLD}: an upgrade goes to the same or a newer JAX"),
+        (NEW, OLD, f"--to {OLD}: name the JAX of {NEW} or a newer one"),
     ],
 )
 def test_a_side_that_was_not_run_is_refused(old: str, new: str, says: str) -> None:
