@@ -114,11 +114,15 @@ def load_causes(folder: Path = FOLDER) -> Mapping[str, Cause]:
     for file in sorted(folder.glob(FILES)):
         one = load(file)
         if one.slug in causes:
-            raise CauseError(f"{file.name}: {causes[one.slug].section} has a cause of that name")
+            raise CauseError(
+                f"{file.name}: {causes[one.slug].section} already has a known issue of that name"
+            )
         causes[one.slug] = one
     for program in sorted(folder.glob("*/causes/*.py")):
         if program.stem not in causes:
-            raise CauseError(f"{program.name}: no {program.stem}.toml says what it shows")
+            raise CauseError(
+                f"{program.name}: there is no {program.stem}.toml that describes it: add it"
+            )
     return causes
 
 
@@ -130,7 +134,7 @@ def load(file: Path) -> Cause:
     optional = {"remedies", "edit", "part_of", "requires", "compared", "find", "find_none"}
     _keys(raw, known, known - optional, file.name)
     if not _SLUG.fullmatch(file.stem):
-        raise CauseError(f"{file.name}: a cause is called by words-with-hyphens")
+        raise CauseError(f"{file.name}: name it in lower-case words with hyphens")
     for key in ("title", "sentence", "kind", *(raw.keys() & {"edit", "part_of", "find_none"})):
         if not (isinstance(raw[key], str) and raw[key].strip()):
             raise CauseError(f"{file.name}: {key} must be a text")
@@ -139,16 +143,20 @@ def load(file: Path) -> Cause:
     for key, least in (("tags", 1), ("links", 1), ("remedies", 0), ("requires", 0)):
         raw[key] = _texts(raw.get(key, []), least, f"{file.name}: {key}")
     if raw.get("edit") and not raw["remedies"]:
-        raise CauseError(f"{file.name}: edit is what the first of its remedies does: it has none")
+        raise CauseError(
+            f"{file.name}: edit describes the first remedy, and there is none: add remedies"
+        )
     if type(raw.get("compared", True)) is not bool:
-        raise CauseError(f"{file.name}: compared is true, or left out")
+        raise CauseError(f"{file.name}: write compared = true, or leave it out")
     raw["finds"] = _finds(raw, file.name)
     if not (isinstance(raw["shows"], list) and raw["shows"]):
-        raise CauseError(f"{file.name}: [[shows]] says what the program shows, and where")
+        raise CauseError(
+            f"{file.name}: add [[shows]]: what the program prints or raises, and where"
+        )
     raw["shows"] = tuple(_shows(one, file.name) for one in raw["shows"])
     program = file.with_suffix(".py")
     if not program.is_file():
-        raise CauseError(f"{file.name}: there is no {program.name} that shows it")
+        raise CauseError(f"{file.name}: add {program.name}, the program that shows it")
     text = program.read_text(encoding="utf-8")
     _plain(text, program.name, raw["requires"])
     return Cause(slug=file.stem, section=file.parents[1].name, program=text, **raw)
@@ -176,8 +184,8 @@ def check(
             raise CauseError(f"cause {one.slug}: no clause and no deviation entry names it")
         if one.slug in named and one.compared:
             raise CauseError(
-                f"cause {one.slug}: {named[one.slug][0]} names it, so it is judged: "
-                "leave out compared"
+                f"cause {one.slug}: {named[one.slug][0]} names it, so a clause "
+                "judges it: leave out compared"
             )
     for slug, naming in named.items():
         if slug not in causes:
@@ -203,7 +211,9 @@ def _finds(raw: dict[str, Any], file: str) -> tuple[Find, ...]:
     if "find" not in raw:
         return ()
     if "find_none" in raw:
-        raise CauseError(f"{file}: find_none says why there is no [[find]], and there is one")
+        raise CauseError(
+            f"{file}: find_none gives the reason why there is no [[find]]: leave out one of them"
+        )
     try:
         return parse_finds(raw.pop("find"))
     except FindError as error:
@@ -232,9 +242,11 @@ def _shows(raw: Any, file: str) -> Shows:
     except ValueError as error:
         raise CauseError(f"{where}: {error}") from error
     if not any(raw.get(key) for key in ("prints", "raises", "ends")):
-        raise CauseError(f"{where} needs prints, raises or ends: what is seen")
+        raise CauseError(f"{where} needs prints, raises or ends")
     if raw.get("ends") and (raw.get("raises") or not _ENDS.fullmatch(raw["ends"])):
-        raise CauseError(f"{where}: ends is a signal, hangs, or as in 'exit 3', without raises")
+        raise CauseError(
+            f"{where}: ends is a signal, hangs, or a status such as 'exit 3', and needs no raises"
+        )
     if JAX in raw["implementation"] and len(raw["implementation"]) > 1:
         raise CauseError(f"{where}: what maps nothing is shown under {JAX!r} alone")
     return Shows(**raw)

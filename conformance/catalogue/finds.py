@@ -117,10 +117,12 @@ def _find(raw: Mapping[str, Any]) -> Find:
     if raw.get("effect") and raw["effect"] not in SEVERITIES:
         raise FindError(f"[[find]] effect is none of {', '.join(SEVERITIES)}")
     if raw.get("proved") and not raw.get("after"):
-        raise FindError("[[find]] proved names the clause of a rewriting: there is no after")
+        raise FindError(
+            "[[find]] proved names the clause that proves the rewriting in after: add after"
+        )
     where = {key: _words(raw[key], key) for key in raw.keys() & EVENTS[event]}
     if not where:
-        raise FindError(f"[[find]] of event {event} matches all of them: it needs an attribute")
+        raise FindError(f"[[find]] of event {event} would match every such event: add an attribute")
     unless = raw.get("unless", {})
     if not isinstance(unless, dict) or unless.keys() - EVENTS[event]:
         raise FindError(f"[[find]] unless is a table of {', '.join(sorted(EVENTS[event]))}")
@@ -147,7 +149,7 @@ def _requirement(text: str) -> None:
     try:
         Requirement(text)
     except InvalidRequirement as error:
-        raise FindError(f"[[find]] needs {text!r} is no requirement: {error}") from error
+        raise FindError(f"[[find]] needs {text!r} is not a requirement: {error}") from error
 
 
 def _patterns(texts: frozenset[str]) -> None:
@@ -155,4 +157,6 @@ def _patterns(texts: frozenset[str]) -> None:
         try:
             re.compile(one)
         except re.error as error:
-            raise FindError(f"[[find]] text {one!r} is no regular expression: {error}") from error
+            raise FindError(
+                f"[[find]] text {one!r} is not a regular expression: {error}"
+            ) from error

@@ -64,7 +64,8 @@ class Catalogue:
             }
             if not found:
                 raise CatalogueError(
-                    f"no clause is called {one}, or begins so" + did_you_mean(one, self.clauses)
+                    f"no clause has the id {one!r}, or one that begins with it"
+                    + did_you_mean(one, self.clauses)
                 )
             chosen |= {one: self.clauses[one]} if one in self.clauses else found
         return Catalogue(dict(sorted(chosen.items())))

@@ -41,10 +41,10 @@ def without_traceback(command: Callable[[], int]) -> int:
         print(f"{PROGRAM}: {where}{reason(error)}", file=sys.stderr)
         return EXIT_FAILED
     except KeyboardInterrupt:
-        print(f"{PROGRAM}: interrupted: what was not finished is not written", file=sys.stderr)
+        print(f"{PROGRAM}: interrupted: unfinished output is not written", file=sys.stderr)
         return EXIT_INTERRUPTED
     except _Terminated:
-        print(f"{PROGRAM}: terminated: what was not finished is not written", file=sys.stderr)
+        print(f"{PROGRAM}: terminated: unfinished output is not written", file=sys.stderr)
         return EXIT_TERMINATED
     finally:
         if ends:

@@ -100,7 +100,7 @@ def _recorded(
             if cell.verdict == Verdict.KNOWN_DEVIATION or entry.warns is not None:
                 excused.add(at[id(entry)])
     if not any(ran.values()):
-        raise ResultsError(f"{', '.join(map(str, files))}: no cell of any clause there is")
+        raise ResultsError(f"{', '.join(map(str, files))}: no cell of a clause that still exists")
     found.jax, found.gone = _sorted(versions), len(gone)
     for one in clauses.values():
         _add_clause(found, one, ran[one.id], judged)
@@ -192,7 +192,7 @@ def lines(found: Coverage, *, everything: bool = False) -> Iterator[str]:
     if found.unasked:
         yield f"{found.unasked} deviation entries are about cells that were not judged here"
     if found.gone:
-        yield f"{found.gone} recorded clauses are no more"
+        yield f"{found.gone} recorded clauses no longer exist"
 
 
 def _list(title: str, lines: Sequence[str], everything: bool) -> Iterator[str]:

@@ -61,7 +61,7 @@ def strength(
     if not cells:
         raise ResultsError(f"{', '.join(map(str, files))}: no cell that conforms or is excused")
     if recorded.gone:
-        print(f"{len(recorded.gone)} recorded clauses are no more", file=sys.stderr)
+        print(f"{len(recorded.gone)} recorded clauses no longer exist", file=sys.stderr)
     parsed = {id(cell): observations(cell) for cell, _ in cells}
     messages = Messages.from_raised(
         step.raised

@@ -348,8 +348,9 @@ def matching(
     found = [entry for entry in matched if entry.warns is None]
     if len(found) > 1:
         raise DeviationError(
-            f"{len(found)} deviation entries claim {clause} under {implementation} on jax "
-            f"{jax}, {topology} ({'; '.join(e.where for e in found)}): narrow them so that one does"
+            f"{len(found)} deviation entries describe {clause} under {implementation} on jax "
+            f"{jax}, {topology} ({'; '.join(e.where for e in found)}): narrow them, so that one "
+            "remains"
         )
     return (*found, *(entry for entry in matched if entry.warns is not None))
 
@@ -424,11 +425,11 @@ def _check_keys(raw: Mapping[str, Any], table: str, where: str) -> None:
             f"missing keys {sorted(required - raw.keys())}"
         )
     if len(raw.keys() & SEEN) != 1:
-        raise DeviationError(f"{where}: what is seen is said by one of {', '.join(SEEN)}")
+        raise DeviationError(f"{where}: describe what is seen with one of {', '.join(SEEN)}")
     if ("warns" in raw) != (table == WARNING_ENTRIES):
         raise DeviationError(f"{where}: [[{WARNING_ENTRIES}]] has `warns`, [[{ENTRIES}]] does not")
     if type(raw.get("optional", False)) is not bool or (table == ENTRIES and "optional" in raw):
-        raise DeviationError(f"{where}: only a [[{WARNING_ENTRIES}]] is optional = true or false")
+        raise DeviationError(f"{where}: only a [[{WARNING_ENTRIES}]] may have optional = true")
 
 
 def _check_texts(raw: Mapping[str, Any], where: str) -> None:
@@ -497,7 +498,7 @@ def _processes_by_step(some: Any, steps: Any, where: str) -> Processes | Mapping
         return _processes(some, where)
     if unknown := some.keys() - (steps.keys() if isinstance(steps, dict) else ()):
         raise DeviationError(
-            f"{where}: processes names {', '.join(sorted(unknown))}, of which steps says nothing"
+            f"{where}: processes names {', '.join(sorted(unknown))}, which steps does not have"
         )
     return {step: _processes(one, where) for step, one in some.items()}
 

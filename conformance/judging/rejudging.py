@@ -48,9 +48,9 @@ class Rejudging:
         verdict, implementation = cell.verdict, cell.implementation
         clause = self._clauses.get(cell.clause)
         if clause is None:
-            raise CannotJudge("of a clause that is no more")
+            raise CannotJudge("its clause no longer exists")
         if implementation not in clause.expect:
-            raise CannotJudge("of an implementation of which its clause now expects nothing")
+            raise CannotJudge("its clause no longer runs under that implementation")
         if verdict in (Verdict.NOT_RUN, Verdict.FLAKY):
             return cell
         topology = Topology.parse(cell.topology)

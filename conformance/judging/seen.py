@@ -210,7 +210,7 @@ def step_pattern(table: Any) -> StepPattern:
             raise PatternError(f"code is {fields['code']!r}, not of {', '.join(known)}")
         fields["code"] = sorted(code)
     elif not fields.keys() & {"type", "message"}:
-        raise PatternError("where nothing is raised, say by `code` what was compared and failed")
+        raise PatternError("a step that raises nothing needs `code`: what was compared and failed")
     return StepPattern(fields)
 
 
@@ -235,10 +235,10 @@ def _checked(table: Any, keys: Sequence[str]) -> dict[str, Any]:
     if not isinstance(table, dict) or not table:
         raise PatternError("what is seen is a table of fields")
     if unknown := sorted(table.keys() - set(keys)):
-        raise PatternError(f"{', '.join(unknown)} is no field; there are {', '.join(keys)}")
+        raise PatternError(f"{', '.join(unknown)} is not a field; there are {', '.join(keys)}")
     for text in _texts(table):
         if text != EMPTY and re.compile(text).search(""):
-            raise PatternError(f"{text!r} is found in whatever is seen: narrow it")
+            raise PatternError(f"{text!r} matches every text: narrow it")
     return dict(table)
 
 

@@ -175,7 +175,7 @@ def converted(value: Any, cls: Any, what: str) -> Any:
     try:
         return msgspec.convert(value, cls)
     except UnicodeEncodeError:
-        raise NoValue(f"{what}: half of a character in a key") from None
+        raise NoValue(f"{what}: a key with an unpaired surrogate") from None
     except msgspec.ValidationError as error:
         shown = "".join(one if one.isprintable() else "�" for one in str(error))
         raise NoValue(f"{what}: {shown[:_MOST_SHOWN]}") from None
@@ -265,19 +265,19 @@ def _deeper(value: Any, most: int) -> bool:
 
 def _whole(text: str) -> int:
     if len(text) > _MOST_DIGITS or not math.isfinite(float(text)):
-        raise NoValue(f"a number of {len(text)} digits: no float can hold it")
+        raise NoValue(f"a number of {len(text)} digits, which no float can hold")
     return int(text)
 
 
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise NoValue(f"the number {text[:40]}: no float can hold it")
+        raise NoValue(f"the number {text[:40]}, which no float can hold")
     return value
 
 
 def _constant(text: str) -> float:
-    raise NoValue(f"{text} is no number of JSON")
+    raise NoValue(f"{text} is not a number in JSON")
 
 
 # Writing

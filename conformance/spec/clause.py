@@ -297,14 +297,14 @@ def checked(id: str, declared: Mapping[str, Any]) -> None:
     missing = [name for name in IMPLEMENTATIONS if name not in expect and JAX not in expect]
     if missing:
         raise ValueError(
-            f"clause {id} expects nothing of {', '.join(missing)}: say what must happen, or "
+            f"clause {id} has no expectation for {', '.join(missing)}: add one, or "
             "not_applicable(reason)"
         )
     if JAX in expect and len(expect) > 1:
-        raise ValueError(f"clause {id}: what maps nothing has the column {JAX!r} alone")
+        raise ValueError(f"clause {id}: without a map it has the column {JAX!r} only")
     unknown = expect.keys() - set(COLUMNS)
     if unknown:
         raise ValueError(f"clause {id}: no implementation is called {', '.join(sorted(unknown))}")
     if isinstance(declared.get("topologies"), str):
         topologies = declared["topologies"]
-        raise ValueError(f"clause {id}: topologies is several texts, as in ({topologies!r},)")
+        raise ValueError(f"clause {id}: topologies is a tuple, as in ({topologies!r},)")

@@ -53,7 +53,7 @@ def emission_pattern(table: Any) -> EmissionPattern:
         )
     for text in table.values():
         if not isinstance(text, str) or re.compile(text).search(""):
-            raise EmissionError(f"{text!r} is found in any message: narrow it")
+            raise EmissionError(f"{text!r} matches every message: narrow it")
     return EmissionPattern(table)
 
 

@@ -125,7 +125,7 @@ def declare_rows(
             raise ValueError(f"family {id!r}: the table {name!r} has no rows")
     of_rows = {**(defaults or {}), **dict(_of_rows(id, tables, arguments)), **arguments}
     if "claim" not in of_rows:
-        raise ValueError(f"family {id!r} has no claim, and neither have its rows")
+        raise ValueError(f"family {id!r} has no claim, and its rows have none: give claim=")
     families = {id: of_rows} | {f"{id}.{one.suffix}": one.beside(of_rows) for one in also}
 
     def declare(probe: Probe) -> Probe:
@@ -180,7 +180,7 @@ def _of_rows(
         if len(having) > 1:
             raise ValueError(
                 f"family {id!r}: the rows of {' and '.join(having)} both have {name!r}: give "
-                f"{name} as a function of the one that is meant"
+                f"{name} as a function that chooses one"
             )
         yield name, _Field(having[0], name)
 

@@ -141,4 +141,4 @@ def _is_json(text: bytes) -> bool:
 def no_record(file: Path, number: int, error: Exception) -> ResultsError:
     """The error of a line that is no record, for whoever finds out."""
     what = str(error) if isinstance(error, NoValue) else f"{type(error).__name__}: {error}"
-    return ResultsError(f"{file}:{number}: no record of a results file: {what}")
+    return ResultsError(f"{file}:{number}: not a record of a results file: {what}")

@@ -77,7 +77,7 @@ def read_key(file: Path | None, variable: str | None) -> str:
         key = b""
     if len(key) < FEWEST_KEY_BYTES:
         raise AgentError(
-            f"{where} holds no key of at least {2 * FEWEST_KEY_BYTES} hexadecimal digits: let the "
+            f"{where} has no key of at least {2 * FEWEST_KEY_BYTES} hexadecimal digits: let the "
             "controller write it (pytest --key-file FILE), and copy the file"
         )
     return key.hex()

@@ -122,7 +122,9 @@ def _new(chosen: argparse.Namespace) -> int:
     from conformance.commands.new import new
 
     file = new(loading.load(), load_claims(), chosen.id, chosen.claim, chosen.module)
-    print(f"{file}: the clause stands at its end, and is red; write what it expects, and run")
+    print(
+        f"{file}: the new clause is at the end, and fails until you write what it expects; then run"
+    )
     print(f"  {PROGRAM} run --clause {chosen.id} --target current")
     return DONE
 
@@ -139,7 +141,7 @@ def _drift(chosen: argparse.Namespace) -> int:
     found = claims.drift(claims.load_claims(), {chosen.document: text})
     terminal.write(map(str, found))
     if not found:
-        print(f"{chosen.document}: as it was when it was reviewed")
+        print(f"{chosen.document}: unchanged since its review")
     return FOUND if found else DONE
 
 

@@ -115,7 +115,9 @@ def _against(chosen: argparse.Namespace, call: Call) -> Call | None:
 
     if chosen.against is None:
         if chosen.against_inputs:
-            raise UsageError("--against-inputs: there is no --against")
+            raise UsageError(
+                "--against-inputs makes inputs for the other function: name that with --against"
+            )
         return None
     if not chosen.mapped:
         raise UsageError("--against: both functions map by themselves: add --mapped")

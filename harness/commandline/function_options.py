@@ -113,7 +113,8 @@ def _check_options(chosen: argparse.Namespace) -> None:
         for option in ("in_axes", "out_axes", "axis_name", "donate"):
             if getattr(chosen, option) is not None:
                 raise UsageError(
-                    f"--{option.replace('_', '-')}: with --mapped the function says it itself"
+                    f"--{option.replace('_', '-')}: --mapped runs a function that maps by "
+                    "itself, so leave it out"
                 )
 
 
@@ -138,7 +139,7 @@ def check_implementations(names: list[str], mapped: bool) -> list[str]:
     for one in names:
         if one not in known:
             meant = did_you_mean(one, known) or f"; there are {', '.join(known)}"
-            raise UsageError(f"--implementation {one}: there is none{meant}")
+            raise UsageError(f"--implementation {one}: no implementation is called so{meant}")
         if mapped and one == IMPLEMENTATIONS[-1]:
             raise UsageError(
                 f"--implementation {one}: a function that maps by itself is run as it is: write "

@@ -207,7 +207,7 @@ def _hosts(chosen: argparse.Namespace) -> Hosts | None:
 def _check_script(script: Path) -> None:
     """Raise UsageError if a script is not a file; OSError if it is not readable."""
     if script.is_dir():
-        raise UsageError(f"{script}: a folder; name a Python file, or a module with -m")
+        raise UsageError(f"{script} is a folder: name a Python file, or a module with -m")
     with script.open("rb"):
         pass
 

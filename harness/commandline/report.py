@@ -33,7 +33,7 @@ def _add_site(parser: argparse.ArgumentParser) -> None:
 def _https(text: str) -> str:
     """An address that a page may link."""
     if not re.fullmatch(r"https://[^\s\"'<>]+", text):
-        raise argparse.ArgumentTypeError(f"{text}: no https address")
+        raise argparse.ArgumentTypeError(f"{text} is not an https address: begin it with https://")
     return text
 
 

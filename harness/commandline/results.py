@@ -107,7 +107,10 @@ def _compare(chosen: argparse.Namespace) -> int:
 
     asked = fail_on.named(chosen.fail_on, fail_on.OF_CHANGES, (fail_on.REGRESSIONS,))
     if chosen.new is None and not (chosen.from_side and chosen.to_side):
-        raise CompareError("one run alone: give a second one, or --from and --to, two JAX of it")
+        raise CompareError(
+            "only one run is given: give a second one, or name two of its JAX versions with "
+            "--from and --to"
+        )
     implementation, one_jax, other_jax = _sides(chosen.from_side, chosen.to_side)
     old = load(options.expand([chosen.old]))
     new = old if chosen.new is None else load(options.expand([chosen.new]))

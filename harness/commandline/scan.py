@@ -155,7 +155,7 @@ def _issues(
     ignored = {*chosen.ignore, *configuration.ignore}
     for slug in sorted(ignored - {*causes}):
         meant = did_you_mean(slug, causes) or f"; `{PROGRAM} causes list` lists them"
-        raise UsageError(f"--ignore {slug}: no known issue is called so{meant}")
+        raise UsageError(f"--ignore {slug}: there is no known issue of that name{meant}")
     published = _published(old, new)
     changed = rules.changes(causes, published, old, new, unchanged=chosen.unchanged)
     found = with_removed(changed, causes.values(), removed(old, new))
@@ -273,7 +273,7 @@ def _fix_once(report: Report, *, write: bool) -> int:
     for path, some in by_file.items():
         file = Path(path)
         if (style := newline_style(file)) is None:
-            report_progress(f"{path}: not fixed: its lines end in several ways, or it is no UTF-8")
+            report_progress(f"{path}: not fixed: its line endings differ, or it is not UTF-8")
             continue
         fixed = fix(path, read_text(file), some)
         if fixed is None:

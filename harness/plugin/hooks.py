@@ -65,7 +65,9 @@ def _require_paths(config: pytest.Config) -> None:
     for argument in config.args:
         path = argument.split("::")[0]
         if not (config.invocation_params.dir / path).exists():
-            raise pytest.UsageError(f"no file or folder is called {path}: what is to be collected?")
+            raise pytest.UsageError(
+                f"no file or folder is called {path}: name what to collect, such as suites/"
+            )
 
 
 @pytest.hookimpl(trylast=True)
@@ -81,12 +83,11 @@ def pytest_configure(config: pytest.Config) -> None:
         _require_paths(config)
     if _wants_benchmark(config) and config.getoption("numprocesses", None):
         raise pytest.UsageError(
-            "the time lane runs by itself, as its figures would be those of a busy machine: leave "
-            "out -n"
+            "timing tests need an otherwise idle machine, so they run in one process: leave out -n"
         )
     if _wants_benchmark(config) and config.getoption("shard"):
         raise pytest.UsageError(
-            "the time lane compares figures of one machine, in turns: leave out --shard"
+            "timing tests compare cells that run in turns on one machine: leave out --shard"
         )
     reporter = config.stash[_REPORTER] = ProgressReporter(config)
     try:
@@ -320,7 +321,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for line in session.flaky[:MOST_RED]:
         terminalreporter.write_line(line, yellow=True)
     if (rerun := config.stash.get(_RERUN, None)) is not None and rerun.left_out:
-        terminalreporter.write_line(f"{rerun.left_out} red cells were not run again: too many")
+        terminalreporter.write_line(
+            f"{rerun.left_out} red cells were not run again: there are too many"
+        )
     for line in session.red[:MOST_RED]:
         terminalreporter.write_line(line, red=True)
     if len(session.red) > MOST_RED:

@@ -86,8 +86,15 @@ class Options:
 
 
 def add(parser: pytest.Parser) -> None:
-    """Declare the options, as a group in `pytest --help`."""
+    """Declare the options, as groups in `pytest --help`."""
     group = parser.getgroup("conformance", "what the cells run on")
+    for add_some in (_add_targets, _add_cells, _add_results, _add_runs):
+        add_some(group)
+    hosting.add(parser.getgroup("conformance hosts", "clusters of several machines"))
+
+
+def _add_targets(group: pytest.OptionGroup) -> None:
+    """Declare what clusters run on."""
     group.addoption(
         "--target",
         action="append",
@@ -110,6 +117,10 @@ def add(parser: pytest.Parser) -> None:
         help="a target that cannot be had, or a cell that was lost, fails nothing: it is reported "
         "as not run",
     )
+
+
+def _add_cells(group: pytest.OptionGroup) -> None:
+    """Declare which cells run."""
     group.addoption(
         "--topology",
         type=limits.checked(Topology.parse),
@@ -150,6 +161,10 @@ def add(parser: pytest.Parser) -> None:
         help="only the clauses whose program or deviation entries changed since this Git revision, "
         "all their cells; with --tier core the core tier as well",
     )
+
+
+def _add_results(group: pytest.OptionGroup) -> None:
+    """Declare what a red cell means, and where results go."""
     group.addoption(
         "--no-rerun",
         action="store_true",
@@ -191,6 +206,10 @@ def add(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="a results file by which the parts of --shard take equally long",
     )
+
+
+def _add_runs(group: pytest.OptionGroup) -> None:
+    """Declare how a cell runs."""
     group.addoption(
         "--deadline",
         type=limits.seconds,
@@ -214,7 +233,6 @@ def add(parser: pytest.Parser) -> None:
         metavar="N",
         help=f"blocks in which the cells of the time lane take turns (default: {BLOCKS})",
     )
-    hosting.add(parser.getgroup("conformance hosts", "clusters of several machines"))
 
 
 def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:

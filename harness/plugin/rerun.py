@@ -73,7 +73,7 @@ class Rerun:
 
     def _again(self, nodeid: str, runner: Runner) -> None:
         first = Outcome.parse(self._held[nodeid].conformance)
-        self._session.progress(f"again, alone: {nodeid}")
+        self._session.progress(f"running again, alone: {nodeid}")
         second = self._run(nodeid, runner).record
         del self._held[nodeid]
         assert isinstance(first.record, Cell)

@@ -77,8 +77,8 @@ def check(config: pytest.Config) -> None:
             raise ValueError("--resume carries results over: name the new file with --results FILE")
         if config.getoption("isolated") or config.getoption("repeat") > 1:
             raise ValueError(
-                "--resume with --isolated or --repeat: what was recorded did not run so; leave "
-                "one out"
+                "--resume with --isolated or --repeat: recorded cells did not run in that way; "
+                "leave out one of them"
             )
         if Path(one).resolve() == Path(results).resolve():
             raise ValueError(
@@ -117,7 +117,7 @@ def begin(config: pytest.Config, session: Session) -> ResumedCells | None:
     files = [Path(one) for one in config.getoption("resume")]
     if not files or session.recorder is None:
         return None
-    session.progress(f"reading what {', '.join(map(str, files))} recorded")
+    session.progress(f"reading earlier results: {', '.join(map(str, files))}")
     try:
         found = gather(files, today(session, session.recorder.programs), session.progress)
     except BaseException:

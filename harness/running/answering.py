@@ -40,8 +40,8 @@ def answer(
             )
         except subprocess.TimeoutExpired as error:
             raise AnswerError(
-                f"{module} was not done in {target.spec} after {DEADLINE_S:.0f} s: run it when the "
-                "machine has less to do"
+                f"{module} did not finish in {target.spec} within {DEADLINE_S:.0f} s: run it "
+                "again when the machine is less busy"
             ) from error
         if done.returncode:
             raise AnswerError(

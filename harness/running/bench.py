@@ -72,7 +72,7 @@ def _topology(pool: Pool, target: Target, aim: Aim) -> None:
     for number in range(UNCOUNTED_CASES + CASES):
         result = pool.run(target, topology, none).result
         if not result.clean:
-            raise SystemExit(f"the case that cannot fail did: {result.fault}")
+            raise SystemExit(f"the benchmark's own case failed: {result.fault}")
         if number >= UNCOUNTED_CASES:
             costs.append(result.seconds - result.probe_seconds)
     _print("own cost of a case", costs, aim.case_s)

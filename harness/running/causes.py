@@ -167,7 +167,9 @@ def run(
     some = [c for c in causes.values() if not chosen or c.slug.startswith(tuple(chosen))]
     if not some:
         meant = did_you_mean(chosen[0], causes)
-        raise ValueError(f"no cause is called {', '.join(chosen)}, or begins so{meant}")
+        raise ValueError(
+            f"no known issue has the name {', '.join(chosen)}, or one that begins with it{meant}"
+        )
     done: list[Shown] = []
     for spec in targets:
         target = provision(spec, extras=extras, progress=progress)

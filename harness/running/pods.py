@@ -68,8 +68,8 @@ def _compiled(target: Target) -> list[dict[str, Any]]:
             )
         except subprocess.TimeoutExpired as error:
             raise PodsError(
-                f"{target.spec} was not done compiling for pods after {DEADLINE_S:.0f} s: run it "
-                "when the machine has less to do"
+                f"{target.spec} did not compile for pods within {DEADLINE_S:.0f} s: run it again "
+                "when the machine is less busy"
             ) from error
         if done.returncode:
             raise PodsError(

@@ -157,7 +157,7 @@ def newest_nightly(
     kept = sorted({one.version for one in usable(targets)}, key=Version)
     instead = ", ".join(f"jax=={v}" for v in kept if nightly.is_nightly(v)) or "none yet"
     raise TargetError(
-        f"nightly could not be had for Python {python}: JAX's nightly wheels are at "
+        f"no nightly JAX could be installed for Python {python}: JAX's nightly wheels are at "
         f"{nightly.index()}, which must be reached: connect, name a mirror with "
         f"{nightly.INDEX_VARIABLE}, or ask for a cached night: {instead}. (uv: {message})"
     )
@@ -371,8 +371,8 @@ def _run(
         )
     except subprocess.TimeoutExpired as error:
         raise TargetError(
-            f"`{' '.join(map(str, command))}` was not done after {timeout_s:.0f} s: "
-            "the network may be slow or the package index stuck; run again."
+            f"`{' '.join(map(str, command))}` did not finish within {timeout_s:.0f} s: "
+            "the network or the package index may be slow; run again."
         ) from error
 
 
@@ -423,7 +423,7 @@ def _no_index(title: str, targets: Path, message: str) -> TargetError:
     kept = sorted({built.version for built in usable(targets)}, key=Version)
     instead = ", ".join(f"jax=={version}" for version in kept) or "nothing yet"
     return TargetError(
-        f"{title} could not be had: there is no network, or no package index that answers. "
+        f"{title} could not be installed: there is no network, or no package index answers. "
         f"Connect, or use what the cache has: {instead}. (uv: {message})"
     )
 

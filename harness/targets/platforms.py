@@ -64,7 +64,9 @@ PLATFORMS: Mapping[str, Platform] = {
 def named(text: str, root: Path = Path("/")) -> Platform:
     """Return the platform that --platform names, on the machine whose files begin at `root`."""
     if text not in PLATFORMS:
-        raise ValueError(f"--platform {text}: there is none; choose from {', '.join(PLATFORMS)}")
+        raise ValueError(
+            f"--platform {text}: no platform is called so; choose from {', '.join(PLATFORMS)}"
+        )
     if text == CUDA and _driver(root) >= FIRST_DRIVER_OF_CUDA_13:
         return PLATFORMS["cuda13"]
     return PLATFORMS[text]

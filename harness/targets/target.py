@@ -212,7 +212,7 @@ def list_releases(first: Spec, last: Spec, *, cache: Path | None = None) -> list
     """
     for one in (first, last):
         if one.kind != "version":
-            raise TargetError(f"{one} is no release: write a version, such as jax==0.9.0.")
+            raise TargetError(f"{one} is not a release: write a version, such as jax==0.9.0.")
     if Version(first.value) >= Version(last.value):
         raise TargetError(f"{first} is not older than {last}: give the older release first.")
     return environments.releases(first.value, last.value, _cache(cache) / "targets")

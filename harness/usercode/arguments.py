@@ -63,7 +63,9 @@ def _argument(word: str) -> Argument:
             f"{DEVICES} is the number of devices"
         )
     if match[1] not in DTYPES:
-        raise ArgumentsError(f"--args {word[:40]}: no dtype {match[1]}; use {', '.join(DTYPES)}")
+        raise ArgumentsError(
+            f"--args {word[:40]}: {match[1]} is not a dtype here; use {', '.join(DTYPES)}"
+        )
     sizes = [one.strip() for one in match[2].split(",")] if match[2].strip() else []
     if len(sizes) > MOST_AXES or not all(map(_SIZE.fullmatch, sizes)):
         raise ArgumentsError(

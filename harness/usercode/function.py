@@ -57,7 +57,7 @@ def parse_function(text: str, folder: Path, pythonpath: str = "") -> FunctionNam
             raise FunctionError(f"{where}: no such file")
         return FunctionName("", str(file.resolve()), name, (str(file.resolve().parent), *search))
     if not all(part.isidentifier() for part in where.split(".")):
-        raise FunctionError(f"{text[:60]!r}: {where} is the name of no module")
+        raise FunctionError(f"{text[:60]!r}: {where} is not the name of a module")
     return FunctionName(where, "", name, (str(folder), *search))
 
 
@@ -69,7 +69,7 @@ def import_function(record: Mapping[str, Any]) -> Callable[..., Any]:
     for part in record["name"].split("."):
         found = getattr(found, part)
     if not callable(found):
-        raise TypeError(f"{record['name']} is no function but {type(found).__name__}")
+        raise TypeError(f"{record['name']} is a {type(found).__name__}, not a function")
     function: Callable[..., Any] = found
     return function
 

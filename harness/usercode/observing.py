@@ -107,7 +107,9 @@ class Observer:
         """Run a user's function; once more without later operations if those fail."""
         seen = self.observe(CLAUSE, call.parameters(later=True), call.deadline_s, place, label)
         if seen.fault is not None and _in_later_step(seen.fault):
-            self._progress("a later operation on the result failed: run once more without them")
+            self._progress(
+                "an operation on the result failed: running once more without operations"
+            )
             again = call.parameters(later=False)
             return self.observe(CLAUSE, again, call.deadline_s, place, label)
         return seen

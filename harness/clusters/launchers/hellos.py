@@ -59,7 +59,7 @@ def parse(message: Mapping[str, Any]) -> Hello:
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         host = str(message.get("host", "without a name"))[:MOST_CHARACTERS]
         record = str(message)[:MOST_CHARACTERS]
-        raise ValueError(f"host {host} sent no agent's hello: {record}") from error
+        raise ValueError(f"host {host} is no agent of this run: it sent {record}") from error
 
 
 def _short(value: Any) -> str:

@@ -146,10 +146,14 @@ class HostsLauncher:
             return
         if len(self._hosts) >= self._wanted.count:
             channel.close()
-            self._progress(f"host {hello} is sent away: all {self._wanted.count} are there")
+            self._progress(
+                f"host {hello} is not needed: all {self._wanted.count} hosts are connected"
+            )
             return
         self._hosts.append(RemoteHost(hello, Host(channel)))
-        self._progress(f"host {hello.text}; {len(self._hosts)} of {self._wanted.count} are there")
+        self._progress(
+            f"host {hello.text}; {len(self._hosts)} of {self._wanted.count} are connected"
+        )
 
     def _gather(self) -> None:
         """Wait for absent hosts: long the first time, briefly for replacements."""

@@ -139,7 +139,7 @@ class _Made:
             same=len(compared - changed),
             same_cells=self.same_cells,
             compared=len(compared),
-            same_of={of: (len(ran - other), len(ran)) for of, (ran, other) in facts.items()},
+            same_of={group: (len(ran - other), len(ran)) for group, (ran, other) in facts.items()},
             missing=tuple(
                 (f"{verdict.value} under {self.old if of_old else self.new}", count)
                 for (verdict, of_old), count in self.missing.most_common()
@@ -203,7 +203,7 @@ class _Made:
         compared = why is None
         if why is None:
             sides = self.old, self.new
-            cells = (cell_of(self.results, seen.clause, seen.topology, of) for of in sides)
+            cells = (cell_of(self.results, seen.clause, seen.topology, side) for side in sides)
             why = self.effects.why(seen.shown, *cells)
         return _Changed(seen, self._key(seen, group, why), why.says), compared
 

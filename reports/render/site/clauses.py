@@ -355,8 +355,8 @@ class ClausePage:
         for seen in some:
             by_topology.setdefault(seen.key.topology, []).append(self._named[seen.number])
         by_range: dict[str, list[str]] = {}
-        for topology, held in by_topology.items():
-            by_range.setdefault(self._ranges(held), []).append(topology)
+        for topology, spans in by_topology.items():
+            by_range.setdefault(self._ranges(spans), []).append(topology)
         return tuple(f"{where} on {', '.join(on)}" for where, on in by_range.items())
 
 

@@ -95,8 +95,8 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
                 effect=min((e.effect for e in entries), key=lambda e: e.rank).value,
                 title=group.heading,
                 counts=tuple(
-                    _counted(results, [(one, *some) for one, some in folded], of)
-                    for of in (EVERYWHERE, *_PLACES)
+                    _counted(results, [(one, *some) for one, some in folded], place)
+                    for place in (EVERYWHERE, *_PLACES)
                 ),
                 lines=tuple(
                     entry_view(results, found, line, part=line is not one)
@@ -168,7 +168,7 @@ class _Placed(Protocol):
 def counted_places(some: Sequence[_Placed]) -> tuple[tuple[str, int], ...]:
     """Return how many lines a page shows: of all, and in each of its choices."""
     hidden = {"one": "only-several", "several": "only-one"}
-    each = ((of, sum(one.places != css for one in some)) for of, css in hidden.items())
+    each = ((place, sum(one.places != css for one in some)) for place, css in hidden.items())
     return (("all", len(some)), *each)
 
 

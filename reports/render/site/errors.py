@@ -187,7 +187,7 @@ def _page(
 ) -> ErrorPage:
     causes = [results.causes[m.cause] for m in message.meanings if m.cause in results.causes]
     ids = message.clauses
-    program, command, of = _program(results, message)
+    program, command, program_link = _program(results, message)
     helps = [id for cause in causes[:_MEANINGS_HELPED] for id in cause.remedies]
     return ErrorPage(
         message=message,
@@ -196,7 +196,7 @@ def _page(
         newest=at.jax or "" if at is not None else "",
         program=program,
         command=command,
-        program_of=of,
+        program_of=program_link,
         remedies=remedies(results, [*helps, *known.of_clauses(ids)], at),
         shown=_named(message.shown),
         clauses=tuple(Link(results.clauses[id].title, clause_path(id)) for id in ids),

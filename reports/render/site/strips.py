@@ -74,8 +74,8 @@ def ranges(versions: Sequence[str], holds: Iterable[str]) -> str:
     """Return those of `versions` that `holds` names, neighbours as ranges: "0.7.2, 0.9.0 to
     0.9.2".
     """
-    held = set(holds)
-    groups = groupby(versions, key=held.__contains__)
+    shown = set(holds)
+    groups = groupby(versions, key=shown.__contains__)
     return ", ".join(span(list(some)) for inside, some in groups if inside)
 
 

@@ -308,8 +308,8 @@ class SubjectView:
         rows = [row for one, some in self.documents if not one.silent for row in some]
         found = [*short.edits(one for one in self.causes if self._names(one) and self._holds(one))]
         if self._column is not None:
-            told = {what for fate in self.fates for what in fate.arguments}
-            rest = [table for table in self.memory if table.what not in told]
+            arguments = {what for fate in self.fates for what in fate.arguments}
+            rest = [table for table in self.memory if table.what not in arguments]
             found += short.memory(rest, self._column, self._row, self.of_newest)
         found += short.hazards(self.hazards, self.hazard_versions)
         found += short.statements(rows, self.newest)

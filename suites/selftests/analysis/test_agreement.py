@@ -394,7 +394,7 @@ def test_every_range_in_which_a_program_shows_its_cause_is_read_as_the_catalogue
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[other]", r"entries are written \[\[difference\]\]"),
+        ("[other]", r"only \[\[difference\]\] entries are allowed"),
         ("[[difference]", "not valid TOML"),
         (f'[[difference]]\n{ENTRY}why = "x"', "entry 1: unknown keys .'why'"),
         ('[[difference]]\nfield = "dtype"', "missing keys"),
@@ -403,7 +403,10 @@ def test_every_range_in_which_a_program_shows_its_cause_is_read_as_the_catalogue
         (f"[[difference]]\n{ENTRY.replace('dtype', 'kind')}", "no field is called kind; there are"),
         (f'[[difference]]\n{ENTRY}new_in = "jax"', "no implementation is called jax"),
         (f"[[difference]]\n{ENTRY.replace('2027-03-01', '1')}", "review must be a date"),
-        (f'[[difference]]\n{ENTRY}claim = "a"\ncause = "b"', "one of claim, cause and same"),
+        (
+            f'[[difference]]\n{ENTRY}claim = "a"\ncause = "b"',
+            "give only one of claim, cause and same",
+        ),
         (f'[[difference]]\n{ENTRY}jax = "0.9"', "entry 1: '0.9' is not a range of versions"),
     ],
 )
@@ -430,6 +433,9 @@ def test_the_exit_status_says_whether_a_difference_is_new(tmp_path: Path, capsys
         main(["report", "agreement", results, "--entries", str(entries), "--format", "json"]) == 1
     )
     assert json.loads(capsys.readouterr().out)["new"] == 1
+    assert (
+        main(["report", "agreement", results, "--entries", str(entries), "--fail-on", "none"]) == 0
+    )
     entries.write_text("[[difference]]\n" + ENTRY.replace('"a"', '"*"').replace('"b"', '"*"'))
     assert main(["report", "agreement", results, "--entries", str(entries)]) == 0
     assert main(["report", "agreement", results, "--entries", str(tmp_path / "none")]) == 2

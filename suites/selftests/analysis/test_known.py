@@ -62,7 +62,7 @@ def test_an_entry_is_about_one_effect_of_one_shape_in_its_cells(
     ("text", "message"),
     [
         ("[[change]", "not valid TOML"),
-        ("[change]", r"entries are written \[\[change\]\]"),
+        ("[change]", r"only \[\[change\]\] entries are allowed"),
         ("change = [1]", r"entry 1: entries are written \[\[change\]\]"),
         (f"{ENTRY}review = 1", r"unknown keys \['review'\], missing keys \[\]"),
         (ENTRY.replace("shape", "#"), r"unknown keys \[\], missing keys \['shape'\]"),
@@ -70,10 +70,10 @@ def test_an_entry_is_about_one_effect_of_one_shape_in_its_cells(
         (ENTRY.replace("shard_map", "old"), "no new_in is called old; there are legacy_pmap, "),
         (ENTRY.replace('"2x*"', "[]"), "topology must be a text, or several in a list"),
         (ENTRY.replace('"one-cause"', "3"), "cause must be a text$"),
-        (ENTRY.replace("cause", "#"), "a cause or a claim says what it is"),
-        (f'{ENTRY}claim = "a"\nsays = "b"', "a cause or a claim says what it is"),
-        (f'{ENTRY}says = "b"', "says tells what follows from a claim"),
-        (ENTRY.replace("cause", "claim"), "says tells what follows from a claim"),
+        (ENTRY.replace("cause", "#"), "give either a cause or a claim"),
+        (f'{ENTRY}claim = "a"\nsays = "b"', "give either a cause or a claim"),
+        (f'{ENTRY}says = "b"', "says needs a claim"),
+        (ENTRY.replace("cause", "claim"), "says needs a claim"),
     ],
 )
 def test_an_entry_that_cannot_be_read_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -58,7 +58,7 @@ WRONG = (
     *_all(
         "bisect",
         ("name a function", ()),
-        ("no clause is called nothing", ("--clause", "nothing")),
+        ("no clause has the id 'nothing'", ("--clause", "nothing")),
         ("a clause has its own arguments", ("--clause", "switches.default", "--args", "f32[n]")),
         ("write module:function", ("good.py",)),
         ("nowhere.py: no such file", ("nowhere.py:f",)),

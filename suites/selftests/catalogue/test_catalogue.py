@@ -183,7 +183,7 @@ def test_an_id_of_dotted_words_is_taken(id: str) -> None:
 @pytest.mark.parametrize("missing", IMPLEMENTATIONS)
 def test_every_implementation_must_be_spoken_of(missing: str) -> None:
     expect = {name: e for name, e in EXPECT.items() if name != missing}
-    with pytest.raises(ValueError, match=f"errors.a expects nothing of {missing}"):
+    with pytest.raises(ValueError, match=f"errors.a has no expectation for {missing}"):
         declare(expect=expect)
     declare(expect=expect | {missing: not_applicable("no such thing")})
 

@@ -87,7 +87,7 @@ def test_launched_hosts_are_divided_and_give_the_same_verdicts(folder: Path) -> 
     said = log_of(folder)
     assert "4 hosts divided among -n 2: 2 + 2" in said
     for process in ("gw0", "gw1"):
-        assert re.search(rf"conformance: {process}: host .+; 2 of 2 are there", said), said
+        assert re.search(rf"conformance: {process}: host .+; 2 of 2 are connected", said), said
 
 
 @contextmanager

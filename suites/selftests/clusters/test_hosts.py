@@ -138,7 +138,7 @@ class Gathering(unittest.TestCase):
     )
     def test_what_is_no_hello(self, case: str, changes: dict[str, Any]) -> None:
         said = {**message("n0", 0), **changes} if changes else {}
-        with pytest.raises(ValueError, match="no agent's hello"):
+        with pytest.raises(ValueError, match="is no agent of this run"):
             hellos.parse(said)
 
 
@@ -213,7 +213,7 @@ def test_sources_differ_with_each_file_of_a_worker(tmp_path: Path) -> None:
     ("text", "variable", "says"),
     [
         (None, None, "no key: give --key-file FILE, or set CONFORMANCE_KEY"),
-        (None, "abc", "the variable CONFORMANCE_KEY holds no key of at least 32 hexadecimal"),
+        (None, "abc", "the variable CONFORMANCE_KEY has no key of at least 32 hexadecimal"),
         ("short", None, "key holds no key"),
         ("00" * 15, None, "key holds no key"),
     ],
@@ -287,7 +287,7 @@ def test_hosts_are_waited_for_and_ordered(hub: Hub) -> None:
 
     def sent_away() -> bool:
         launcher.warm_up()
-        return said[-1] == "host n2 (rank 2) is sent away: all 2 are there"
+        return said[-1] == "host n2 (rank 2) is not needed: all 2 hosts are connected"
 
     assert until(sent_away, SOON_S)
     with pytest.raises(EOFError):

@@ -100,7 +100,7 @@ def wrong(*words: str, says: str) -> object:
         wrong("results", "summary", "r.jsonl", "--nope", says="unrecognized arguments: --nope"),
         wrong("results", "merge", "r.jsonl", says="-o/--output"),
         wrong("results", "merge", "none.jsonl", "-o", "out.jsonl", says="none.jsonl: "),
-        wrong("results", "compare", "r.jsonl", says="one run alone"),
+        wrong("results", "compare", "r.jsonl", says="only one run is given"),
         wrong("results", "compare", "r.jsonl", "--from", "0.9.0", "--to", "a@1", says="write IMPL"),
         wrong(
             *("results", "compare", "r.jsonl", "--from", "new_pmap@0.9.0", "--to", "shard_map@1"),
@@ -111,7 +111,7 @@ def wrong(*words: str, says: str) -> object:
         wrong("report", "site", "none.jsonl", "-o", "site", says="none.jsonl: "),
         wrong(
             *("report", "site", "r.jsonl", "-o", "site", "--repository", "javascript:x"),
-            says="argument --repository: javascript:x: no https address",
+            says="argument --repository: javascript:x is not an https address",
         ),
         wrong(
             "report", "upgrade", "r.jsonl", "--from", "x", "--to", "y", says="--from x: write it"
@@ -121,7 +121,7 @@ def wrong(*words: str, says: str) -> object:
         ),
         wrong("report", "nightly", "r.jsonl", "none", "-o", "issue.md", says="none: "),
         wrong("show", "rank.argmx.no-axis.1d", says="did you mean rank.argm"),
-        wrong("list", "clauses", "eror", says="no clause is called eror"),
+        wrong("list", "clauses", "eror", says="no clause has the id 'eror'"),
         wrong("list", "claims", "migrate-pmap.rank", says="did you mean migrate-pmap."),
         wrong("list", "cells", "--tier", "half", says="argument --tier: invalid choice"),
         wrong("new", "errors.x-y", "--claim", "no-such", says="no claim is called no-such"),

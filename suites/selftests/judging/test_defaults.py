@@ -348,8 +348,8 @@ WARNS = 'warns = { category = "UserWarning", message = "^pmap" }'
         ("warning", 'saw = { code = "value" }', "has `warns`"),
         ("warning", 'warns = { category = "UserWarning" }', "a warning has category and message"),
         ("warning", 'warns = { category = "UserWarning", message = ".*" }', "narrow it"),
-        ("warning", f'{WARNS}\noptional = "yes"', "optional = true or false"),
-        ("deviation", 'saw = { code = "value" }\noptional = true', "optional = true or false"),
+        ("warning", f'{WARNS}\noptional = "yes"', "may have optional = true"),
+        ("deviation", 'saw = { code = "value" }\noptional = true', "may have optional = true"),
     ],
 )
 def test_an_entry_that_is_none_is_refused(tmp_path: Any, table: str, text: str, wrong: str) -> None:

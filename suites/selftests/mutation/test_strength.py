@@ -326,6 +326,34 @@ def test_what_the_judge_cannot_read_does_not_pass() -> None:
     assert all(found[f"{RAISED}, in one process"])
 
 
+def perturbed(name: str, one: Case) -> list[Seen]:
+    """Return what the perturbation of this name makes of a cell."""
+    [perturbation] = [p for p in PERTURBATIONS if p.name == name]
+    return list(perturbation.of(one))
+
+
+def test_a_fault_in_another_process_is_reported_by_that_one_first() -> None:
+    [seen] = perturbed("fault: in another process", case(hangs(SECOND), [], fault=HUNG))
+    assert seen.fault is not None
+    assert [(one.process, one.in_step) for one in seen.fault.processes] == [(1, SECOND), (0, "")]
+    assert "process 1" in seen.fault.detail
+
+
+def test_a_step_of_the_only_process_is_not_missing_twice() -> None:
+    """Missing in all processes is what missing in one already is."""
+    alone = case(IN_BOTH, both()[:1])
+    assert perturbed("step: missing, in one process", alone)
+    assert not perturbed("step: missing, in all", alone)
+    assert perturbed("step: missing, in all", case(IN_BOTH, both()))
+
+
+@pytest.mark.parametrize("name", ["proof: a process is missing", "proof: a process twice"])
+def test_the_processes_of_a_fault_are_not_counted(name: str) -> None:
+    """Which observations came before a fault differs from run to run."""
+    assert perturbed(name, case(IN_BOTH, both()))
+    assert not perturbed(name, case(IN_BOTH, both(), fault=HUNG))
+
+
 # Counting
 
 

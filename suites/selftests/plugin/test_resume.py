@@ -308,7 +308,7 @@ def test_a_line_that_is_no_record_is_named(tmp_path: Path, line: str) -> None:
     lines = path.read_text().count("\n")
     with path.open("a") as stream:
         stream.write(f"{line}\n")
-    with pytest.raises(ResultsError, match=re.escape(f"{path}:{lines + 1}: no record")):
+    with pytest.raises(ResultsError, match=re.escape(f"{path}:{lines + 1}: not a record")):
         found_in(path)
 
 

@@ -108,7 +108,7 @@ def test_what_is_no_more_is_left_out_and_counted(tmp_path: Path) -> None:
         one |= {"program": "0" * 16} if one["kind"] == "cell" and one["clause"] == GOOD.id else {}
     a.write_text("".join(json.dumps(one) + "\n" for one in some))
     found = rejudge([a], tmp_path / "all.jsonl", silent)
-    assert dict(found.why) == {"of a clause that is no more": 1, "of another program": 1}
+    assert dict(found.why) == {"its clause no longer exists": 1, "of another program": 1}
     assert cells_of(tmp_path / "all.jsonl") == []
 
 

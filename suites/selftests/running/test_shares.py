@@ -148,7 +148,7 @@ def test_who_dials_is_sent_to_the_test_process_of_its_rank(hosts: Hosts) -> None
 @pytest.mark.parametrize(
     ("message", "says"),
     [
-        ({"place": PLACE}, "an agent was sent away: host without a name sent no agent's hello"),
+        ({"place": PLACE}, "an agent was sent away: host without a name is no agent of this run"),
         ({"place": PLACE, "rank": None}, "host n is sent away: with -n each needs a rank from 0"),
         ({"place": PLACE, "rank": 4}, "host n (rank 4) is sent away: with -n each needs a rank"),
     ],

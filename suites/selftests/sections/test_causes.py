@@ -109,12 +109,12 @@ def test_a_cause_is_read_with_its_program(make: Write) -> None:
         (toml(links="['']"), "links must be texts in a list"),
         (toml(remedies="3"), "remedies must be texts in a list"),
         (toml(edit="3", remedies="['errors.b']"), "edit must be a text"),
-        (toml(edit="'Do it.'"), "edit is what the first of its remedies does: it has none"),
+        (toml(edit="'Do it.'"), "edit describes the first remedy, and there is none: add remedies"),
         (toml(part_of="''"), "part_of must be a text"),
         (toml(requires="[3]"), "requires must be texts in a list"),
-        (toml(compared="'yes'"), "compared is true, or left out"),
-        (table({**GOOD, "shows": "[]"}), r"\[\[shows\]\] says what the program shows"),
-        (table({**GOOD, "shows": "'1'"}), r"\[\[shows\]\] says what the program shows"),
+        (toml(compared="'yes'"), "write compared = true, or leave it out"),
+        (table({**GOOD, "shows": "[]"}), r"add \[\[shows\]\]: what the program prints"),
+        (table({**GOOD, "shows": "'1'"}), r"add \[\[shows\]\]: what the program prints"),
         (table({**GOOD, "shows": "['1']"}), r"shows must be written \[\[shows\]\]"),
         (toml(shows(version="'0.9'")), r"unknown keys \['version'\]"),
         (toml(shows(implementation=None)), r"missing keys \['implementation'\]"),
@@ -129,7 +129,7 @@ def test_a_cause_is_read_with_its_program(make: Write) -> None:
         (toml(shows(prints="''")), "needs prints, raises or ends"),
         (toml(shows(ends="'stops'")), "ends is a signal"),
         (toml(shows(ends="'exit 0'")), "ends is a signal"),
-        (toml(shows(ends="'SIGSEGV'", raises="'ValueError'")), "without raises"),
+        (toml(shows(ends="'SIGSEGV'", raises="'ValueError'")), "needs no raises"),
     ],
 )
 def test_a_mistake_in_a_cause_is_refused(make: Write, text: str, said: str) -> None:
@@ -167,9 +167,9 @@ def test_a_program_may_import_what_it_requires(make: Write) -> None:
 
 
 def test_the_two_files_of_a_cause_belong_together(make: Write) -> None:
-    with pytest.raises(CauseError, match=r"no a-cause\.py"):
+    with pytest.raises(CauseError, match=r"add a-cause\.py"):
         load(make(toml(), None))
-    with pytest.raises(CauseError, match="called by words-with-hyphens"):
+    with pytest.raises(CauseError, match="name it in lower-case words"):
         load(make(toml(), slug="A_cause"))
 
 
@@ -192,7 +192,7 @@ def test_no_two_causes_have_one_name(make: Write, tmp_path: Path) -> None:
 
 def test_a_program_without_its_words_is_refused(make: Write, tmp_path: Path) -> None:
     make(toml()).with_name("left-over.py").write_text(PROGRAM)
-    with pytest.raises(CauseError, match=r"left-over\.py: no left-over\.toml"):
+    with pytest.raises(CauseError, match=r"left-over\.py: there is no left-over\.toml"):
         load_causes(tmp_path / "conformance" / "sections")
 
 
@@ -495,5 +495,5 @@ def test_a_program_that_requires_more_is_not_run(make: Write) -> None:
 
 
 def test_what_is_no_cause_cannot_be_run(make: Write) -> None:
-    with pytest.raises(ValueError, match=r"called b\b"):
+    with pytest.raises(ValueError, match=r"has the name b\b"):
         running.run({"a-cause": load(make(toml()))}, ["current"], ["b"])

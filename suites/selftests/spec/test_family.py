@@ -284,7 +284,7 @@ def test_one_function_may_say_what_all_of_them_do() -> None:
         ("errors.{form}", {"form": {"": ZERO}}, r"clause id 'errors\.' is not dotted"),
         ("errors.{form}", {"fact": "Errors of {form}"}, "the fact 'Errors of zero' is not dotted"),
         ("errors.{form}", {"needs": devices(9)}, r"errors\.zero can run on none of its topologies"),
-        ("errors.{form}", {"topologies": "1x8"}, "topologies is several texts"),
+        ("errors.{form}", {"topologies": "1x8"}, "topologies is a tuple"),
     ],
     ids=lambda value: value if isinstance(value, str) and value.startswith("errors") else "",
 )
@@ -305,7 +305,7 @@ def test_every_row_must_expect_something_of_every_implementation(missing: str) -
     def expect(form: Form) -> dict[str, Expectation]:
         return {name: e for name, e in EXPECT.items() if name != missing or form is ZERO}
 
-    with pytest.raises(ValueError, match=rf"errors\.slice expects nothing of {missing}"):
+    with pytest.raises(ValueError, match=rf"errors\.slice has no expectation for {missing}"):
         declared(expect=expect)
 
 

@@ -121,7 +121,7 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
     "a number that no float holds": (
         "r.jsonl",
         text(*HEAD) + HUGE.encode() + b"\n",
-        "r.jsonl:4: .*no float can hold it",
+        "r.jsonl:4: .*no float can hold",
     ),
     "a line that is none": ("r.jsonl", text(*HEAD) + b"{'a': 1}\n", "r.jsonl:4: "),
     "no file": ("", b"", "r.jsonl: cannot be read: No such file or directory"),

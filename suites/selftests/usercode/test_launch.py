@@ -289,7 +289,7 @@ def wrong(*words: str, says: str) -> object:
     [
         wrong(says="the following arguments are required: SCRIPT"),
         wrong("none.py", says="none.py: No such file"),
-        wrong(".", says="a folder; name a Python file"),
+        wrong(".", says="is a folder: name a Python file"),
         wrong("script.py", "--topology", "4", says="topology '4' is not PROCESSES"),
         wrong("script.py", "--topology", "900x1", says="at most 64 processes"),
         wrong("script.py", "--target", "foo", says="'foo' is not a target"),

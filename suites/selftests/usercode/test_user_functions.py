@@ -101,10 +101,10 @@ ARGS = ("--args", "f32[n,2]")
 WRONG_OF_BOTH = [
     wrong("model.py", *ARGS, says="write module:function or file.py:function"),
     wrong("none.py:f", *ARGS, says="none.py: no such file"),
-    wrong("a-b:f", *ARGS, says="a-b is the name of no module"),
+    wrong("a-b:f", *ARGS, says="a-b is not the name of a module"),
     wrong("model.py:double", says="no arguments: give --args"),
     wrong("model.py:double", "--args", "", says="--args is empty"),
-    wrong("model.py:double", "--args", "f33[2]", says="no dtype f33"),
+    wrong("model.py:double", "--args", "f33[2]", says="f33 is not a dtype"),
     wrong("model.py:double", "--args", "f32(2)", says="write dtype and shape"),
     wrong("model.py:double", "--args", "f32[n,-1]", says="sizes are whole numbers"),
     wrong("model.py:double", "--args", "f32[6,2]", says="over axis 0, where it has 6 rows"),
@@ -115,7 +115,7 @@ WRONG_OF_BOTH = [
     wrong("model.py:double", *ARGS, "--donate", "x", says="--donate x: write positions"),
     wrong("model.py:double", *ARGS, "--donate", "1", says="--donate 1: there are 1 arguments"),
     wrong("model.py:double", *ARGS, "--inputs", "model:make", says="--args and --inputs"),
-    wrong("model.py:old", "--mapped", "--in-axes", "0", says="--in-axes: with --mapped"),
+    wrong("model.py:old", "--mapped", "--in-axes", "0", says="--in-axes: --mapped runs a function"),
     wrong("model.py:double", *ARGS, "--topology", "4", says="topology '4'"),
     wrong("model.py:double", *ARGS, "--implementation", "pmap", says="--implementation pmap"),
     wrong("model.py:double", *ARGS, "--seed", "-1", says="argument --seed"),
@@ -139,7 +139,9 @@ def _refused(words: list[str], says: str, capsys: Capture) -> None:
         wrong("model.py:double", *ARGS, "--target", "foo", says="'foo' is not a target"),
         wrong("model.py:double", *ARGS, "--baseline", "x", says="--baseline x: write IMPL"),
         wrong("model.py:double", *ARGS, "--against", "model.py:new", says="add --mapped"),
-        wrong("model.py:old", "--mapped", "--against-inputs", "a:b", says="there is no --against"),
+        wrong(
+            "model.py:old", "--mapped", "--against-inputs", "a:b", says="name that with --against"
+        ),
         wrong("model.py:old", "--mapped", "--implementation", "shard_map", says="write own"),
         wrong("model.py:double", *ARGS, "--fail-on", "some", says="argument --fail-on"),
     ],
@@ -170,7 +172,9 @@ def test_bisect_refuses_a_wrong_input_in_a_line(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        wrong("model.py:double", *ARGS, "--from", "newest", "--to", "0.9.0", says="no release"),
+        wrong(
+            "model.py:double", *ARGS, "--from", "newest", "--to", "0.9.0", says="is not a release"
+        ),
         wrong("model.py:double", *ARGS, "--from", "0.9.1", "--to", "0.9.0", says="is not older"),
         wrong("model.py:double", *ARGS, "--from", "x", "--to", "0.9.0", says="not a target"),
     ],
@@ -554,8 +558,8 @@ def test_a_negative_axis_is_known_by_the_map_that_was_made() -> None:
     ("message", "cause"),
     [
         (
-            "The context mesh AbstractMesh('<axis 0x7f>': 1, axis_types=(Manual,), device_kind=cpu) "
-            "should match the mesh passed to shard_map Mesh('<axis 0x8f>': 8, axis_types=(Auto,))",
+            "The context mesh AbstractMesh('<axis 0x7f>': 1, axis_types=(Manual,), device_kind=cpu)"
+            " should match the mesh passed to shard_map Mesh('<axis 0x8f>': 8, axis_types=(Auto,))",
             "nested-pmap-refused",
         ),
         # Two issues have it, and neither says the rest.
