@@ -91,12 +91,13 @@ def grid(
 
 
 def _of_different_edits(some: Sequence[Issue]) -> list[Issue]:
-    """Return the first issue of each edit, because one edit averts the others too."""
+    """Return the first issue of each edit and effect: one edit averts others of the effect too."""
     edits = rewrites().by_cause
-    found: dict[str, Issue] = {}
+    found: dict[tuple[str, Effect | None], Issue] = {}
     for one in some:
         edit = edits.get(one.cause.cause)
-        found.setdefault(one.cause.cause if edit is None else edit.title, one)
+        key = one.cause.cause if edit is None else edit.title
+        found.setdefault((key, one.worst), one)
     return list(found.values())
 
 
