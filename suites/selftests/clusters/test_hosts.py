@@ -214,8 +214,8 @@ def test_sources_differ_with_each_file_of_a_worker(tmp_path: Path) -> None:
     [
         (None, None, "no key: give --key-file FILE, or set CONFORMANCE_KEY"),
         (None, "abc", "the variable CONFORMANCE_KEY has no key of at least 32 hexadecimal"),
-        ("short", None, "key holds no key"),
-        ("00" * 15, None, "key holds no key"),
+        ("short", None, "key has no key"),
+        ("00" * 15, None, "key has no key"),
     ],
     ids=["none", "variable", "words", "short"],
 )
