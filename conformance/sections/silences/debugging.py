@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from jax.experimental import checkify, io_callback
 from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere, of_pmaps, unless_legacy
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import every, in_steps, noted, raises, returns, twice
+from conformance.spec.expectation import TWICE, every, in_steps, noted, raises, returns, twice
 from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.texts import described
@@ -527,3 +527,29 @@ def branch_on_a_value(impl: Implementation, cluster: Cluster) -> None:
         return x if x.sum() > 0 else -x
 
     cluster.twice(impl.map(branching_body), impl.given(cluster.rows(WIDTH)))
+
+
+# --- What a call prints ----------------------------------------------------------------------
+
+
+@DEFAULTS.clause(
+    "silences.debugging.prints-nothing",
+    title="A call of a mapped function writes nothing to Python's standard output and error.",
+    expect=everywhere(
+        twice(
+            every(
+                returns(doubled(WIDTH)),
+                noted("printed", "prints nothing", lambda _, printed: printed == ""),
+            )
+        )
+    ),
+)
+def prints_nothing(impl: Implementation, cluster: Cluster) -> None:
+    """A map whose body prints nothing, called while what is printed is kept."""
+    function = impl.map(lambda x: x * 2)
+    rows = impl.given(cluster.rows(WIDTH))
+    for name in TWICE:
+        printed = io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(printed):
+            cluster.step(name, function, rows)
+        cluster.note("printed", printed.getvalue())

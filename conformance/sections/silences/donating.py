@@ -120,6 +120,24 @@ def donated_unmapped(impl: Implementation, cluster: Cluster) -> None:
 
 
 @clause(
+    "silences.donated.args-info",
+    claim=CLAIM,
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=everywhere(
+        noted("donated", "donated: [True, False]", lambda _, seen: seen == [True, False])
+    ),
+)
+def donated_args_info(impl: Implementation, cluster: Cluster) -> None:
+    """`args_info` of a lowered map says which of its arguments are donated."""
+    function = impl.map(add(), donate_argnums=0)
+    x, y = (impl.map(double())(cluster.rows(WIDTH)) for _ in range(2))
+    lowered = function.lower(x, y)
+    cluster.step("args_info", function, x, y)
+    cluster.note("donated", [one.donated for one in jax.tree.leaves(lowered.args_info)])
+
+
+@clause(
     "silences.donated.names",
     claim=CLAIM,
     expect=of_jax(
