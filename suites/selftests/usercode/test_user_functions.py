@@ -561,7 +561,7 @@ def test_a_negative_axis_is_known_by_the_map_that_was_made() -> None:
     ("message", "cause"),
     [
         (
-            "The context mesh AbstractMesh('<axis 0x7f>': 1, axis_types=(Manual,), device_kind=cpu) "
+            "The context mesh AbstractMesh('<axis 0x7f>': 1, axis_types=(Manual,), kind=cpu) "
             "should match the mesh passed to shard_map Mesh('<axis 0x8f>': 8, axis_types=(Auto,))",
             "nested-pmap-refused",
         ),
