@@ -26,8 +26,8 @@ from reports.analysis.comparing.fields import (
 )
 from reports.analysis.usercode.compared import Compared
 from reports.analysis.usercode.costs import BYTES, added_collectives
-from reports.analysis.usercode.runs import FIRST_CALL, Found, noted, steps_named
-from reports.store.order import LEGACY, NEW
+from reports.analysis.usercode.runs import FIRST_CALL, KINDS, Found, noted, steps_named
+from reports.store.order import LEGACY, NEW, SHARD_MAP
 
 QUOTE_LENGTH = 12  # characters of a known issue's text that are more than a name
 EXACT = 10_000  # the likeness of what ends as a known issue's own program
@@ -44,7 +44,7 @@ _OWN = re.compile(r"\.\.\.|'[^']*'|\d+")  # of a message: what another program h
 NEGATIVE, OF_NEGATIVE = "negative axis", "negative-axis-taken-literally"
 _OF_AXES = (OUTCOME, ERROR_TYPE, ERROR_TEXT, SHAPE)
 ITERATION, ON_ALL = "iteration-goes-through-the-host", "results-stay-on-all-devices"
-IMPLEMENTATION_OF = {"own": "shard_map"}
+OWN = "own"  # of a run: the function maps by itself, as JAX does by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +209,13 @@ def _indexing(one: Found, compared: Compared) -> str:
 
 
 def _implementation(run: Mapping[str, Any]) -> str:
+    """Return the implementation of a run; of a function that maps by itself, what its maps were."""
     name = str(run["implementation"])
-    return IMPLEMENTATION_OF.get(name, name)
+    if name != OWN:
+        return name
+    made = {kind for s in steps_named(run, FIRST_CALL) for kind in noted(s, "maps")}
+    alone = [known for known, kind in KINDS.items() if made == {kind}]
+    return alone[0] if alone else SHARD_MAP
 
 
 def _likely(

@@ -547,6 +547,13 @@ def test_a_sharding_is_explained_by_more_devices_alone() -> None:
     assert between_maps(old, step("first call", placed(0, type="NamedSharding"))) == {""}
 
 
+def test_two_defaults_of_jax_are_the_implementations_that_ran() -> None:
+    old = step("first call", placed(0), extra={"maps": ["legacy pmap"]})
+    new = step("first call", placed(0, 1, type="NamedSharding"), extra={"maps": ["new pmap"]})
+    both = (run(one, implementation="own") for one in (old, new))
+    assert causes(*both) == {"results-stay-on-all-devices"}
+
+
 def test_a_negative_axis_is_known_by_the_map_that_was_made() -> None:
     old, new = raising("AssertionError", "(-1, 2)"), step("first call", leaf(1.0))
     noted = new | {"extra": {"axes": [steps.NEGATIVE]}}
@@ -558,8 +565,8 @@ def test_a_negative_axis_is_known_by_the_map_that_was_made() -> None:
     ("message", "cause"),
     [
         (
-            "The context mesh AbstractMesh('<axis 0x7f>': 1, axis_types=(Manual,), device_kind=cpu)"
-            " should match the mesh passed to shard_map Mesh('<axis 0x8f>': 8, axis_types=(Auto,))",
+            "The context mesh AbstractMesh('<axis 0x7f>': 1, axis_types=(Manual,), kind=cpu) "
+            "should match the mesh passed to shard_map Mesh('<axis 0x8f>': 8, axis_types=(Auto,))",
             "nested-pmap-refused",
         ),
         # Two issues have it, and neither says the rest.
