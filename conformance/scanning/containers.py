@@ -78,8 +78,8 @@ def method(called: Method, owner: Items, arguments: Sequence[Argument]) -> Value
         return _first_held(owner)
     if name == "copy":
         return owner
-    held = _first_held(owner)
-    if held is None:
+    values = _first_held(owner)
+    if values is None:
         return None
     if name == "values":
         return Items(items=owner.items, kind="starred")
@@ -102,12 +102,12 @@ def grow(run: Interpreter, scope: Scope, called: Method, arguments: Sequence[Arg
     if called.name not in ADDS or called.node is None or not arguments:
         return
     added = arguments[-1].value
-    held = added.items if called.name == "extend" and isinstance(added, Items) else (added,)
-    if not any(isinstance(one, _HELD) for one in held):
+    values = added.items if called.name == "extend" and isinstance(added, Items) else (added,)
+    if not any(isinstance(one, _HELD) for one in values):
         return
     before = called.owner.items if isinstance(called.owner, Items) else ()
-    alike = tuple(one for one in before if type(one) in map(type, held))
-    found = Items(items=tuple(dict.fromkeys((*held, *alike))), kind="starred")
+    alike = tuple(one for one in before if type(one) in map(type, values))
+    found = Items(items=tuple(dict.fromkeys((*values, *alike))), kind="starred")
     _hold(run, scope, called.node, found)
 
 

@@ -97,12 +97,12 @@ def _named_like(function: Function, name: str) -> Class | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _called(of: Class) -> str:
-    return of.node.name.value.strip("_").lower()
+def _called(owner: Class) -> str:
+    return owner.node.name.value.strip("_").lower()
 
 
-def _last_word(of: Class) -> str:
-    words = re.findall(r"[A-Z][a-z0-9]+", of.node.name.value)
+def _last_word(owner: Class) -> str:
+    words = re.findall(r"[A-Z][a-z0-9]+", owner.node.name.value)
     return words[-1].lower() if words else ""
 
 

@@ -137,20 +137,20 @@ def parent(scope: Scope) -> Value:
     )
     if owner is None or method is None:
         return UNKNOWN
-    of: Class | None = owner.of
-    while of is not None and of.scope is not method.parent:
-        of = next((one for one in of.bases if isinstance(one, Class)), None)
-    return Parent(of=of, owner=owner) if of is not None else UNKNOWN
+    base: Class | None = owner.of
+    while base is not None and base.scope is not method.parent:
+        base = next((one for one in base.bases if isinstance(one, Class)), None)
+    return Parent(of=base, owner=owner) if base is not None else UNKNOWN
 
 
-def of_output(owner: Array, of: Instance, name: str) -> Value:
+def of_output(owner: Array, structure: Instance, name: str) -> Value:
     """Return an attribute of an output that is an instance of a class of the program."""
-    found = member(of, name)
+    found = member(structure, name)
     if isinstance(found, Function):
         parts: dict[str, Value] = {
-            key: arrays.part(owner, one) for key, one in of.attributes.items()
+            key: arrays.part(owner, one) for key, one in structure.attributes.items()
         }
-        instance = Instance(of=of.of, attributes=parts)
+        instance = Instance(of=structure.of, attributes=parts)
         return Function(node=found.node, scope=found.scope, owner=instance, tags=found.tags)
     return arrays.part(owner, found)
 

@@ -119,7 +119,10 @@ class _Made:
             self.says.setdefault(known.key, known.says)
         entries = [self._entry(key, some) for key, some in self.found.items()]
         order = list(Group)
-        facts = {of: (_facts(self.compared, of), _facts(self.changed, of)) for of in (ONE, SEVERAL)}
+        facts = {
+            group: (_facts(self.compared, group), _facts(self.changed, group))
+            for group in (ONE, SEVERAL)
+        }
         compared, changed = (set.union(*some) for some in zip(*facts.values(), strict=True))
         return Upgrade(
             self.old,

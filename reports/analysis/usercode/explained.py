@@ -44,6 +44,7 @@ _OWN = re.compile(r"\.\.\.|'[^']*'|\d+")  # of a message: what another program h
 NEGATIVE, OF_NEGATIVE = "negative axis", "negative-axis-taken-literally"
 _OF_AXES = (OUTCOME, ERROR_TYPE, ERROR_TEXT, SHAPE)
 ITERATION, ON_ALL = "iteration-goes-through-the-host", "results-stay-on-all-devices"
+AFTER_TRACE, AFTER_CALL = "failed-trace-breaks-the-wrapper", "failed-call-breaks-the-wrapper"
 OWN = "own"  # of a run: the function maps by itself, as JAX does by default
 
 
@@ -67,6 +68,10 @@ class Shown:
             and within(self.jax, run["jax"])
             and run["topology"].startswith("1x") in several
         )
+
+    def own_text(self) -> int:
+        """Return the length of what `raises` fixes of a message."""
+        return len(_OWN.sub("", self.raises))
 
     def ends_as(self, message: str) -> bool:
         """Return whether `raises` says more than a type, and a message is as it says.
@@ -99,8 +104,9 @@ class Issue:
         here = [one for one in self.shown if one.here(run)]
         if not here:
             return 0
-        if any(one.ends_as(message) for one in here):
-            return EXACT
+        exact = [one.own_text() for one in here if one.ends_as(message)]
+        if exact:  # of several, the one that says most
+            return EXACT + max(exact)
         return max(
             (len(t) for t in self.tags if len(t) >= QUOTE_LENGTH and t in message), default=0
         )
@@ -161,11 +167,27 @@ def _by_shape(one: Found, compared: Compared) -> str:
         return _indexing(one, compared)
     if one.field == DEVICES and _iterated(one.step, compared):
         return ITERATION
+    if one.field in (ERROR_TYPE, ERROR_TEXT) and (slug := _broken_wrapper(one.step, compared.run)):
+        return slug
     kinds = {_implementation(compared.baseline), _implementation(compared.run)}
     negative = any(NEGATIVE in noted(s, "axes") for s in steps_named(compared.run, FIRST_CALL))
     if negative and one.field in _OF_AXES and kinds == {LEGACY, NEW}:
         return OF_NEGATIVE
     return ""
+
+
+def _broken_wrapper(step: str, run: Mapping[str, Any]) -> str:
+    """Return the known issue of a call that fails because of the one before, by how that failed."""
+    raised = [s["exception"] for s in steps_named(run, FIRST_CALL) if s.get("exception")]
+    after = [s["exception"]["type"] for s in steps_named(run, step) if s.get("exception")]
+    if (
+        _implementation(run) != NEW
+        or not raised
+        or step == FIRST_CALL
+        or set(after) != {"StoreException"}
+    ):
+        return ""
+    return AFTER_TRACE if raised[0]["phase"] == "trace" else AFTER_CALL
 
 
 def _placed(run: Mapping[str, Any], step: str) -> list[list[int]]:

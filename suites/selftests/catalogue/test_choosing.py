@@ -65,7 +65,7 @@ class BeginningTest(TestCase):
         assert set(offered.split(", ")) <= set(rest.rstrip("?").split(", "))
 
     def test_refuses_what_is_like_nothing(self) -> None:
-        with pytest.raises(CatalogueError, match=r"called Q, [^;?]*$"):
+        with pytest.raises(CatalogueError, match=r"the id 'Q', [^;?]*$"):
             CATALOGUE.beginning(["Q"])
 
 

@@ -126,7 +126,7 @@ def test_results_of_other_clauses_are_refused(covered: Any, tmp_path: Path) -> N
         covered([cell("errors.other")])
     torn = tmp_path / "torn"
     torn.write_text('{"kind": "cell"}\n')
-    with pytest.raises(ResultsError, match=r"torn:1: no record"):
+    with pytest.raises(ResultsError, match=r"torn:1: not a record"):
         coverage(Catalogue({}), CLAIMS, (), [torn])
 
 

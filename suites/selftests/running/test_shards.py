@@ -140,7 +140,7 @@ def test_durations_are_those_of_a_results_file(tmp_path: Path) -> None:
     file.write_text(f'{json.dumps(record)}\n{{"kind": "cel')
     assert sharding.durations(file) == {cell: 2.5}
     file.write_text('{"kind": "cell"}\n')
-    with pytest.raises(ValueError, match=r"old\.jsonl:1: no record"):
+    with pytest.raises(ValueError, match=r"old\.jsonl:1: not a record"):
         sharding.durations(file)
 
 

@@ -321,7 +321,7 @@ def test_a_worker_takes_the_rows_from_the_clause(monkeypatch: pytest.MonkeyPatch
 
     def observe(probe: Any, parameters: Any, *_: Any) -> dict[str, Any]:
         given.append((probe, parameters))
-        return {}
+        return {"steps": []}
 
     monkeypatch.setattr(recording, "observe", observe)
     one = declared()[1]
@@ -333,7 +333,7 @@ def test_a_worker_takes_the_rows_from_the_clause(monkeypatch: pytest.MonkeyPatch
     order = {"case": 1, "clause": one.id, "implementation": NEW_PMAP, "deadline_s": 1.0}
     worker._case(order | {"parameters": dict(one.parameters)})
     assert given == [(one.probe, {"form": SLICE})]
-    assert sent[-1] == {"case": 1, "ready": True}
+    assert sent[-1] == {"case": 1, "ready": True, "unharmed": True}
 
 
 # Runs

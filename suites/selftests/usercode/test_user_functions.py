@@ -319,7 +319,7 @@ def test_a_clause_is_bisected(here: Path, capsys: Capture) -> None:
     words = ("--clause", "rank.argmax.no-axis.1d", "--implementation", "legacy_pmap")
     assert main(["bisect", *words, "--from", "0.9.2", "--to", "0.10.0"]) == FOUND
     said = capsys.readouterr().out
-    assert re.search(r"changed in jax 0\.10\.0; .*0\.9\.2 ", said)
+    assert re.search(r"changed in jax 0\.10\.0: .*0\.9\.2 ", said)
     assert "not compared: " in said
 
 
