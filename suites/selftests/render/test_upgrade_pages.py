@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from two_sides import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
 
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import Effects, side
+from reports.analysis.effects.plan import MOST_LIKELY
 from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.effects.upgrade import upgrade
 from reports.render.site.build import render
@@ -220,7 +222,7 @@ def test_an_upgrade_is_read_in_three_minutes(size: int, tmp_path: Path) -> None:
     page = with_lines(render(loaded(tmp_path, records)))[UPGRADE]
 
     assert minutes_to_read(page) < MOST_MINUTES
-    assert len(classed(tree(page), "edit")) >= min(size, 5)
+    assert len(classed(tree(page), "edit")) >= min(size, 4)
 
 
 def test_a_cause_lists_its_checks_with_their_marks(site: dict[str, str]) -> None:
@@ -309,7 +311,7 @@ def test_edits_say_what_they_avert_and_what_no_edit_is_known_for(site: dict[str,
 
 
 @pytest.mark.parametrize("size", [4, 40])
-def test_the_terminal_tells_the_edits_and_silences_of_the_page_in_its_order(
+def test_the_terminal_tells_the_edits_and_silences_of_the_page_the_likely_first(
     size: int, tmp_path: Path
 ) -> None:
     slugs = [slug for one in rewrites().edits for slug in one.causes][:size]
@@ -330,8 +332,11 @@ def test_the_terminal_tells_the_edits_and_silences_of_the_page_in_its_order(
     titles = [text_in(one) for one in listed.iter("strong")]
     likely = {one for edit in classed(listed, "edit") for one in edit.iter("li")}
     others = [one for one in listed.iter("li") if one not in likely]
+    likely_titles = set(titles)
     titles += [text_in(link) for one in others for link in [*one.iter("a")][:1]]
-    assert [line.strip().rpartition(" (")[0].replace("`", "") for line in edits] == titles
+    printed = [line.strip().rpartition(" (")[0].replace("`", "") for line in edits]
+    assert Counter(printed) == Counter(titles)
+    assert likely_titles <= set(printed[:MOST_LIKELY])  # which has room for more than the page
     links = section(page, "silently").iter("a")
     issues = [text_in(one) for one in links if one.get("href", "").endswith(".html")]
     assert issues
