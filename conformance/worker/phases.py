@@ -11,6 +11,18 @@ from collections.abc import Iterable
 
 from conformance.spec.names import PHASES
 
+# Of the arguments' phase, what hands arrays to the runtime, in several processes to others'.
+HAND_OVER = (
+    "host_local_array_to_global_array",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
+    "shard_args",
+    "_shard_arg",
+    "batched_device_put",
+    "_different_device_order_reshard",
+    "_reorder_shards",
+)
+
 # The innermost frame that is in the table decides; a function stands under one phase only.
 MARKS: dict[str, tuple[str, ...]] = {
     "construct": ("_prepare_pmap", "_shared_code_pmap", "check_callable", "_cpp_pmap"),
@@ -25,14 +37,7 @@ MARKS: dict[str, tuple[str, ...]] = {
         "_prepare_pmap_call",
         "_check_arg",
         "check_arraylike",
-        "host_local_array_to_global_array",
-        "make_array_from_process_local_data",
-        "make_array_from_single_device_arrays",
-        "shard_args",
-        "_shard_arg",
-        "batched_device_put",
-        "_different_device_order_reshard",
-        "_reorder_shards",
+        *HAND_OVER,
         "_check_if_any_auto_or_specs_match",
     ),
     "trace": (

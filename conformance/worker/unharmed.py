@@ -13,25 +13,13 @@ from typing import Any
 import jax
 
 from conformance.spec.observation import OUTSIDE, RAISED
+from conformance.worker.phases import HAND_OVER
 from conformance.worker.plain import FLAG
 
 # Where the phase is unknown the runtime may have refused a launch: after that the process hangs.
 _EARLY = frozenset(("construct", "arguments", "trace", "lower"))
 # How messages of the runtime begin, some of which arrive as a ValueError.
 _STATUS = re.compile(r"[A-Z_]+: ")
-# Of the phase of the arguments, what hands arrays to the runtime, in several processes to others'.
-_HAND_OVER = frozenset(
-    (
-        "host_local_array_to_global_array",
-        "make_array_from_process_local_data",
-        "make_array_from_single_device_arrays",
-        "shard_args",
-        "_shard_arg",
-        "batched_device_put",
-        "_different_device_order_reshard",
-        "_reorder_shards",
-    )
-)
 # Python's own kinds of errors; the runtime's, and those of the probes' tools, are RuntimeErrors.
 _OF_PYTHON = frozenset(
     (
@@ -80,5 +68,5 @@ def _is_early(step: Mapping[str, Any]) -> bool:
         and error["phase"] in _EARLY
         and not _STATUS.match(error["message"])
         and not _OF_PYTHON.isdisjoint((error["type"], *error["bases"]))
-        and _HAND_OVER.isdisjoint(functions)
+        and functions.isdisjoint(HAND_OVER)
     )

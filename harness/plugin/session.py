@@ -68,9 +68,8 @@ class Session:
     fleet: HostFleet | None = None  # of a run on hosts, all of whose pools share it
     background: Background | None = None  # runs cells that mostly wait
     local_fleet: LocalFleet | None = None  # of a run on this machine, all of whose pools share it
-    allocator: HostAllocator | None = (
-        None  # where agents dial, if test processes have hosts of their own
-    )
+    # Where agents dial, if test processes have hosts of their own.
+    allocator: HostAllocator | None = None
     measured: dict[CellId, dict[CellId, Participant]] = dataclasses.field(default_factory=dict)
 
     def excuses(self, record: Record) -> bool:

@@ -127,11 +127,6 @@ class Copy:
     committed: bool
 
 
-def unpickled(x: Any) -> Any:
-    """Return what pickle reads of what it wrote."""
-    return pickle.loads(pickle.dumps(x))
-
-
 COPIES: Mapping[str, Copy] = table(
     Copy(
         "pickled", "written and read by pickle", lambda x: pickle.loads(pickle.dumps(x)), 1, False

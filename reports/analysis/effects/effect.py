@@ -45,6 +45,19 @@ class Effect(StrEnum):
         return _MEANINGS[self]
 
 
+# What a program meets that ran before and is no longer the same, the most severe first.
+DIFFERENCES = (
+    Effect.CRASHES,
+    Effect.HANGS,
+    Effect.WRONG_NUMBERS,
+    Effect.RAISES,
+    Effect.OTHER_ERROR,
+    Effect.MOVES_MORE,
+    Effect.NEEDS_MORE_MEMORY,
+    Effect.LIES_ELSEWHERE,
+    Effect.WARNS,
+)
+
 _RANK = {effect: place for place, effect in enumerate(Effect)}
 
 _WORDS = {

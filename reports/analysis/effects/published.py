@@ -16,7 +16,7 @@ from typing import Any
 from packaging.version import Version
 
 from reports.analysis.effects.changed import ONE, Entry
-from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.effect import DIFFERENCES, Effect
 from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Effects, Side, sides
 from reports.analysis.effects.upgrade import upgrade
@@ -28,20 +28,7 @@ FILE = Path(__file__).parents[2] / "published" / "changes.json"
 SCHEMA = 1
 
 # What a program feels that ran before; the words are those of the site.
-SEVERITY: Mapping[Effect, str] = {
-    one: one.words
-    for one in (
-        Effect.CRASHES,
-        Effect.HANGS,
-        Effect.WRONG_NUMBERS,
-        Effect.RAISES,
-        Effect.OTHER_ERROR,
-        Effect.MOVES_MORE,
-        Effect.NEEDS_MORE_MEMORY,
-        Effect.LIES_ELSEWHERE,
-        Effect.WARNS,
-    )
-}
+SEVERITY: Mapping[Effect, str] = {one: one.words for one in DIFFERENCES}
 
 
 class PublishedError(InputError):

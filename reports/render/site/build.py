@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.effect import DIFFERENCES
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.errors.messages import recorded_messages
@@ -129,19 +129,6 @@ POLICY = "; ".join(
 )
 
 LICENSE = "Apache License 2.0"
-
-# The effects of the legend, each severity once or twice.
-_LEGEND = (
-    Effect.CRASHES,
-    Effect.HANGS,
-    Effect.WRONG_NUMBERS,
-    Effect.RAISES,
-    Effect.OTHER_ERROR,
-    Effect.MOVES_MORE,
-    Effect.NEEDS_MORE_MEMORY,
-    Effect.LIES_ELSEWHERE,
-    Effect.WARNS,
-)
 
 _ASSETS = ("style.css", "site.js")
 _TEMPLATES = "j2"  # how their names end
@@ -261,7 +248,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     env.globals.update(policy=POLICY, verdicts=tuple(Verdict), marks=tuple(Mark))
-    env.globals.update(effects=_LEGEND, prelude=rewrites().prelude.strip())
+    env.globals.update(effects=DIFFERENCES, prelude=rewrites().prelude.strip())
     env.filters.update(
         zip=zip,
         plain=plain,
