@@ -579,6 +579,23 @@ def test_an_error_that_fits_several_issues_is_explained_by_none(message: str, ca
     assert between_maps(old, new) == {cause}
 
 
+@pytest.mark.parametrize(
+    ("phase", "cause"),
+    [
+        ("trace", "failed-trace-breaks-the-wrapper"),
+        ("arguments", "failed-call-breaks-the-wrapper"),
+    ],
+)
+def test_a_broken_wrapper_is_known_by_how_the_first_call_failed(phase: str, cause: str) -> None:
+    first = raising("TypeError", "no such shape")
+    first["exception"]["phase"] = phase
+    again = first | {"name": "second call"}
+    broken = raising("StoreException", "Store empty") | {"name": "second call"}
+    old = run(first, again, implementation="legacy_pmap")
+    assert causes(old, run(first, broken)) - {""} == {cause}
+    assert causes(old, run(first, broken, implementation="shard_map")) == {""}
+
+
 def test_what_a_failed_call_leaves_out_is_no_difference() -> None:
     old = run(step("first call", leaf(1.0)), step("result + 1", leaf(2.0)))
     assert fields(old, run(raising("ValueError", "no"))) == ["outcome"]
