@@ -83,7 +83,7 @@ def _recorded(
     asked: dict[int, set[str]] = {}
     versions: set[str] = set()
     gone: set[str] = set()
-    about = Entries(deviations, clauses)
+    about = Entries(deviations)
     for cell, target in cells(files):
         if cell.clause not in clauses:
             gone.add(cell.clause)

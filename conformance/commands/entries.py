@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from conformance.judging.deviations import Deviation
+from conformance.judging.deviations import ByClause, Deviation
 from conformance.model.records import Cell, Target
 
 
 class Entries:
-    """Deviation entries, indexed by the clauses that they name."""
+    """Deviation entries, found by the cells that they apply to."""
 
-    def __init__(self, entries: Iterable[Deviation], clauses: Iterable[str]) -> None:
-        every = tuple(entries)
-        self._of = {id: tuple(one for one in every if one.names(id)) for id in clauses}
+    def __init__(self, entries: Iterable[Deviation]) -> None:
+        self._entries = ByClause(entries)
 
     def about(self, cell: Cell, target: Target) -> tuple[Deviation, ...]:
         """Return the entries that apply to a recorded cell."""
@@ -21,6 +20,6 @@ class Entries:
         where = (target.jax or "", target.platform or "", cell.topology, packages)
         return tuple(
             one
-            for one in self._of.get(cell.clause, ())
+            for one in self._entries[cell.clause]
             if one.matches(cell.clause, cell.implementation, *where)
         )

@@ -178,7 +178,7 @@ class _Judged:
         self.unproven: list[str] = []
         self.ran: dict[tuple[str, str, str], set[str]] = {}
         self.packages: dict[str, set[str]] = {}
-        about = Entries(deviations, catalogue.clauses)
+        about = Entries(deviations)
         at = {id(entry): number for number, entry in enumerate(deviations)}
         for cell, target in cells(files):
             clause = catalogue.clauses.get(cell.clause)

@@ -15,8 +15,9 @@ from typing import Any
 
 import conformance.model.records as model
 from conformance.catalogue.loading import Catalogue
+from conformance.commands.parallel import in_processes
 from conformance.judging import rejudging
-from conformance.judging.deviations import Deviation, matching
+from conformance.judging.deviations import ByClause, Deviation, matching
 from conformance.judging.rejudging import fault_of
 from conformance.model.records import Cell, Target
 from conformance.model.verdicts import Verdict
@@ -30,6 +31,7 @@ from conformance.store.recorded import cells
 
 WEAKEST = 20  # clauses that are listed
 EVERY_S = 2.0  # between two lines of progress
+BLOCK = 25  # cells that a process measures at a time
 
 
 @dataclass(slots=True)
@@ -70,8 +72,20 @@ def strength(
         for step in one.steps
         if step.raised is not None
     )
-    made = (case(c, t, parsed[id(c)], catalogue, deviations, messages) for c, t in cells)
-    return measure(made, progress=_progress(len(cells)))
+    entries = ByClause(deviations)
+    blocks = [cells[at : at + BLOCK] for at in range(0, len(cells), BLOCK)]
+
+    def measured(number: int) -> Strength:
+        return measure(
+            case(c, t, parsed[id(c)], catalogue, entries, messages) for c, t in blocks[number]
+        )
+
+    report = _progress(len(cells))
+    whole = Strength()
+    for one in in_processes(measured, len(blocks)):
+        whole.join(one)
+        report(whole.cells + len(whole.otherwise))
+    return whole
 
 
 def read(files: Sequence[Path], catalogue: Catalogue) -> Recorded:
@@ -105,7 +119,7 @@ def case(
     target: Target,
     seen: tuple[Observation, ...],
     catalogue: Catalogue,
-    deviations: Sequence[Deviation],
+    entries: ByClause,
     messages: Messages,
 ) -> Case:
     """Return a recorded cell in the form in which it is judged."""
@@ -117,7 +131,7 @@ def case(
         topology=Topology.parse(cell.topology),
         jax=target.jax or "",
         seen=Seen(seen, fault_of(cell)),
-        entries=matching(deviations, cell.clause, cell.implementation, *where),
+        entries=matching(entries[cell.clause], cell.clause, cell.implementation, *where),
         messages=messages,
     )
 

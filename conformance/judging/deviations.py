@@ -234,6 +234,30 @@ class Deviation:
         return set(chosen(named, sorted(every)))
 
 
+class ByClause:
+    """Deviation entries, found by the clauses that they name."""
+
+    def __init__(self, entries: Iterable[Deviation]) -> None:
+        self._entries = tuple(entries)
+        self._of_id: dict[str, list[int]] = {}  # positions of the entries that name a clause by id
+        self._patterns: list[tuple[str, int]] = []
+        for at, entry in enumerate(self._entries):
+            for pattern in entry.clause:
+                if _WILDCARDS.isdisjoint(pattern):
+                    self._of_id.setdefault(pattern, []).append(at)
+                else:
+                    self._patterns.append((pattern, at))
+        self._found: dict[str, tuple[Deviation, ...]] = {}
+
+    def __getitem__(self, clause: str) -> tuple[Deviation, ...]:
+        """Return the entries that name a clause, in their order."""
+        if clause not in self._found:
+            at = set(self._of_id.get(clause, ()))
+            at.update(at for pattern, at in self._patterns if fnmatchcase(clause, pattern))
+            self._found[clause] = tuple(self._entries[one] for one in sorted(at))
+        return self._found[clause]
+
+
 class DeviationError(ValueError):
     """An entry that is invalid or that matches nothing."""
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 import conformance.model.records as model
 from conformance.judging.applicability import skipped_everywhere
-from conformance.judging.deviations import Deviation, DeviationError, matching
+from conformance.judging.deviations import ByClause, Deviation, DeviationError, matching
 from conformance.judging.judge import WRAPPERS, Judgement, judge
 from conformance.model.codec import NoValue
 from conformance.model.verdicts import Verdict
@@ -32,12 +32,11 @@ class CannotJudge(ValueError):
 
 
 class Rejudging:
-    """Judges recorded cells; indexes the entries by clause once."""
+    """Judges recorded cells."""
 
     def __init__(self, clauses: Mapping[str, Clause], entries: Iterable[Deviation]) -> None:
         self._clauses = clauses
-        self._entries = tuple(entries)
-        self._of: dict[str, tuple[Deviation, ...]] = {}
+        self._entries = ByClause(entries)
 
     def __call__(self, cell: model.Cell, target: model.Target) -> model.Cell:
         """Return the record with today's verdict, reason, findings and entry; CannotJudge says why
@@ -66,12 +65,10 @@ class Rejudging:
     def _judged(
         self, clause: Clause, topology: Topology, cell: model.Cell, target: model.Target
     ) -> Judgement:
-        if clause.id not in self._of:
-            self._of[clause.id] = tuple(e for e in self._entries if e.names(clause.id))
         implementation, jax = cell.implementation, target.jax or ""
         where = (jax, target.platform or "", cell.topology, target.packages)
         try:
-            entries = matching(self._of[clause.id], clause.id, implementation, *where)
+            entries = matching(self._entries[clause.id], clause.id, implementation, *where)
             seen, fault = observations(cell), fault_of(cell)
             return judge(clause, implementation, topology, jax, seen, fault, entries)
         except DeviationError as error:

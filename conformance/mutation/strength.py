@@ -89,6 +89,18 @@ class Strength:
                 where = f"{case.implementation} {case.jax} {case.topology}: {one.saw}"
                 self.missed.setdefault((one.perturbation, clause.id), where)
 
+    def join(self, later: Strength) -> None:
+        """Add what was measured of later cells."""
+        for name in ("by_section", "by_clause"):
+            shares = getattr(self, name)
+            for key, one in getattr(later, name).items():
+                shares[key].noticed += one.noticed
+                shares[key].judged += one.judged
+        self.missed = later.missed | self.missed
+        self.cells += later.cells
+        self.cells_of += later.cells_of
+        self.otherwise += later.otherwise
+
     def total(
         self, *, perturbation: str = "", section: str = "", excused: bool | None = None
     ) -> Share:
@@ -130,21 +142,17 @@ class Strength:
 
 
 def measure(
-    cases: Iterable[Case],
-    *,
-    perturbations: Sequence[Perturbation] = PERTURBATIONS,
-    progress: Callable[[int], None] = lambda _: None,
+    cases: Iterable[Case], *, perturbations: Sequence[Perturbation] = PERTURBATIONS
 ) -> Strength:
-    """Return the strength of the cells that pass as recorded; reports counts to `progress`."""
+    """Return the strength of the cells that pass as recorded."""
     found = Strength()
-    for number, case in enumerate(cases, 1):
+    for case in cases:
         begun = prepared(case)
         if begun is None:
             described = f"{case.clause.id} {case.implementation} {case.jax} {case.topology}"
             found.otherwise.append(described)
         else:
             found.add(begun, begun.excused, trials(begun, perturbations))
-        progress(number)
     return found
 
 

@@ -22,8 +22,9 @@ from conformance.commandline import limits
 from conformance.commandline.ending import PROGRAM, reason, without_traceback
 from conformance.worker import deadlines, machine
 from conformance.worker.channel import KEY_VARIABLE, Channel, ProtocolError, open_to_controller
+from conformance.worker.descent import end_with_parent
 from conformance.worker.output import Output
-from conformance.worker.zygote import CATALOGUE_VARIABLE, Forked, Zygote, end_with_parent
+from conformance.worker.zygote import CATALOGUE_VARIABLE, Forked, Zygote
 
 PLACE = "agent"  # that is announced where no job names another
 DIAL = "dial"  # the order to go to another port of the controller's machine

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 POLL_S = 0.1  # how often a waiting controller looks at logs and exits
 HANDSHAKE_S = 10.0  # authentication of a connection that was opened
+SAMPLED_AFTER_S = 0.5  # from a case's start to the first sample of its threads' delays: most ended
 CRASH_GRACE_S = 0.5  # for peers of a dead process to report what they saw
 DEATH_S = 5.0  # from a closed connection to the exit status: a loaded machine, a core dump
 KILL_S = 10.0  # from SIGKILL to the exit status

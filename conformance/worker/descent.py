@@ -1,4 +1,4 @@
-"""Find all descendants of a worker, so that they end with it.
+"""Processes that end together: a worker with all of its descendants, a child with its parent.
 
 A job that a probe starts leads sessions of its own, outside the worker's process group, and a
 stopped process of it would outlive everything.
@@ -7,11 +7,15 @@ stopped process of it would outlive everything.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 PROCESSES = Path("/proc")  # Linux alone; elsewhere the worker's own group is all that ends
+_PR_SET_PDEATHSIG = 1
 
 
 def kill_with_descendants(pid: int) -> None:
@@ -25,6 +29,30 @@ def kill_with_descendants(pid: int) -> None:
     for one in found:
         _signal(one, signal.SIGKILL)
     _signal_group(pid, signal.SIGKILL)
+
+
+def end_with_parent(end: Callable[[], None]) -> None:
+    """Call `end` when this process's parent has ended, even if this process is stopped then.
+
+    The kernel sends SIGCONT for it, the only signal that a stopped process can handle. SIGCONT also
+    comes when a thread of the parent ends or a user continues the process; the parent is unchanged
+    then. A process forked from this one, which has another parent, is not ended.
+    """
+    own, parent = os.getpid(), os.getppid()
+
+    def look(*_: object) -> None:
+        if os.getpid() == own and os.getppid() != parent:
+            end()
+
+    signal.signal(signal.SIGCONT, look)
+    die_with_parent(signal.SIGCONT)
+
+
+def die_with_parent(number: int) -> None:
+    """Have the kernel send `number` to this process when its parent ends."""
+    # Linux alone has this; elsewhere the connection's end does the same, a little later.
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def descendants(pid: int) -> list[int]:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -166,11 +166,19 @@ def _start(python: Path, job: Job, place: Place) -> subprocess.Popen[bytes]:
         )
 
 
-def watch(job: Job, where: Sequence[Place], started: Sequence[Process]) -> list[Ended]:
-    """Wait until the started processes of a job have ended, or end them; return how each ended."""
+def watch(
+    job: Job,
+    where: Sequence[Place],
+    started: Sequence[Process],
+    abandoned: Callable[[], bool] = lambda: False,
+) -> list[Ended]:
+    """Wait until the started processes of a job have ended, or end them; return how each ended.
+
+    They are also ended once the job is `abandoned`.
+    """
     try:
         deadline = time.monotonic() + job.deadline_s
-        ended = _await(started, [place.out for place in where], deadline, job.quiet_s)
+        ended = _await(started, [place.out for place in where], deadline, job.quiet_s, abandoned)
     finally:
         end_all(started)
     return [
@@ -189,6 +197,7 @@ def _await(
     outputs: Sequence[Path],
     deadline: float,
     quiet_s: float | None,
+    abandoned: Callable[[], bool],
 ) -> list[float | None]:
     """Return when each ended; None for those that still run."""
     ended: list[float | None] = [None] * len(started)
@@ -199,7 +208,7 @@ def _await(
             if ended[number] is None and one.poll() is not None:
                 ended[number] = time.monotonic()
         running = [one for one, at in zip(started, ended, strict=True) if at is None]
-        if all(map(_stopped, running)) or time.monotonic() > deadline:
+        if all(map(_stopped, running)) or time.monotonic() > deadline or abandoned():
             return ended
         printed = [output.stat().st_size for output in outputs]
         if (now := [*printed, *ended]) != seen:

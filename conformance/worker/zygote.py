@@ -8,18 +8,19 @@ worker's output; when the connection ends it ends with all it started. An agent 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 import gc
 import os
 import select
 import signal
+import socket
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from conformance.worker import job_server
 from conformance.worker.channel import (
     ADDRESS_VARIABLE,
     KEY_VARIABLE,
@@ -27,15 +28,17 @@ from conformance.worker.channel import (
     ProtocolError,
     open_to_controller,
 )
-from conformance.worker.descent import kill_with_descendants
+from conformance.worker.descent import (
+    die_with_parent,
+    end_with_parent,
+    kill_with_descendants,
+)
 from conformance.worker.output import Output, await_stacks
 from conformance.worker.ports import ReservedPort
 from conformance.worker.starving import delays
 
 PLACE_VARIABLE = "CONFORMANCE_PLACE"
 CATALOGUE_VARIABLE = "CONFORMANCE_CATALOGUE"
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -96,6 +99,8 @@ class Zygote:
             "reserve": self._order_reserve,
             "release": self._order_release,
         }
+        self._servers, self._requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        job_server.SERVERS.make_folder()
         self._wake, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self._wake, False)
@@ -110,6 +115,7 @@ class Zygote:
     def serve(self, first: dict[str, Any] | None = None) -> None:
         """Obey orders until the connection ends; `first` is an order that was already received."""
         connection = self._channel.connection
+        sources: list[Any] = [connection.fileno(), self._wake, self._servers]
         # What was imported stays. A worker that looked for garbage in it would take a tenth of a
         # second each time, and a copy of every page.
         gc.collect()
@@ -118,10 +124,12 @@ class Zygote:
             if first is not None:
                 self._obey(first)
             while True:
-                readable, _, _ = select.select([connection.fileno(), self._wake], [], [])
+                readable, _, _ = select.select(sources, [], [])
                 if self._wake in readable:
                     _drain(self._wake)
                     self._reap()
+                if self._servers in readable:
+                    job_server.SERVERS.answer(self._servers)
                 if connection.fileno() in readable:
                     self._obey(self._channel.receive())
         except (EOFError, ProtocolError, OSError):
@@ -208,6 +216,8 @@ class Zygote:
             for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
                 signal.signal(number, signal.SIG_DFL)
             self._channel.close()
+            self._servers.close()
+            job_server.SERVERS.of_parent(self._requests)
             redirect_output(settings["log"])
             from conformance.worker import process
 
@@ -233,6 +243,7 @@ class Zygote:
     def _die(self) -> None:
         for pid in self._children:
             kill_with_descendants(pid)
+        job_server.SERVERS.close()
         os._exit(0)
 
 
@@ -248,30 +259,6 @@ def redirect_output(log: str) -> None:
     os.dup2(nothing, 0)
     os.close(file)
     os.close(nothing)
-
-
-def end_with_parent(end: Callable[[], None]) -> None:
-    """Call `end` when this process's parent has ended, even if this process is stopped then.
-
-    The kernel sends SIGCONT for it, the only signal that a stopped process can handle. SIGCONT also
-    comes when a thread of the parent ends or a user continues the process; the parent is unchanged
-    then. A process forked from this one, which has another parent, is not ended.
-    """
-    own, parent = os.getpid(), os.getppid()
-
-    def look(*_: object) -> None:
-        if os.getpid() == own and os.getppid() != parent:
-            end()
-
-    signal.signal(signal.SIGCONT, look)
-    die_with_parent(signal.SIGCONT)
-
-
-def die_with_parent(number: int) -> None:
-    """Have the kernel send `number` to this process when its parent ends."""
-    # Linux alone has this; elsewhere the connection's end does the same, a little later.
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def _drain(descriptor: int) -> None:

@@ -208,7 +208,7 @@ class Cluster:
                 raise ClusterDown(self._fault_of_lateness(None))
 
     def _await(self, name: str, deadline: float, deadline_s: float) -> ClusterFault | None:
-        looked = time.monotonic()
+        began = looked = time.monotonic()
         before: list[Delays] = []
         while True:
             self._receive(time.monotonic() + deadlines.POLL_S, name)
@@ -219,7 +219,8 @@ class Cluster:
             now = time.monotonic()
             if now - looked >= deadlines.POLL_S:
                 looked = now
-                before = before or self._started.delays()
+                if now - began >= deadlines.SAMPLED_AFTER_S:
+                    before = before or self._started.delays()
                 for worker, written in zip(self._workers, self._started.written(), strict=True):
                     worker.look_for_flood(written)
             if now > deadline and now > deadline + self._starved(before):

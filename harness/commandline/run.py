@@ -17,7 +17,7 @@ from harness.commandline.command import DONE, FAILED, FOUND, Action, UsageError,
 
 SUITE = "harness/suite/test_sections.py"
 TARGETS = ("jax==0.9.0", "newest")  # all implementations in one process, and what is to come
-EXTRAS = ("flax", "equinox", "absl-py", "chex")
+EXTRAS = ("flax", "equinox", "absl-py", "chex", "dm-haiku", "orbax-checkpoint")
 RESULTS = Path("build/results/matrix.jsonl")
 SITE = Path("build/site")
 TIMING = "timing"

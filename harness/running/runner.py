@@ -16,7 +16,7 @@ from msgspec.structs import replace
 import conformance.model.records as model
 from conformance.catalogue.loading import Catalogue
 from conformance.judging.applicability import skip
-from conformance.judging.deviations import Deviation, DeviationError, matching
+from conformance.judging.deviations import ByClause, Deviation, DeviationError, matching
 from conformance.judging.judge import Judgement, judge
 from conformance.judging.rejudging import with_judgement
 from conformance.model.verdicts import Verdict
@@ -62,8 +62,11 @@ class Runner:
     repeat: int = 1
     platform: str = CPU
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _entries: dict[str, list[Deviation]] = field(default_factory=dict, init=False)
+    _entries: ByClause = field(init=False)
     _kept: dict[Any, tuple[str, Sequence[Run]]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._entries = ByClause(self.deviations)
 
     def run(self, cell: CellId) -> model.Cell:
         """Return the cell's results record, without `reproduce`, which only the caller knows."""
@@ -157,8 +160,6 @@ class Runner:
         self, cell: CellId, clause: Clause, topology: Topology, result: CaseResult
     ) -> Judgement:
         facts = self.facts[cell.target]
-        if cell.clause not in self._entries:
-            self._entries[cell.clause] = [e for e in self.deviations if e.names(cell.clause)]
         entries = matching(
             self._entries[cell.clause],
             cell.clause,

@@ -717,3 +717,14 @@ def test_every_entry_says_why_and_where_to_read_more() -> None:
         assert one.link.strip(), one
         assert not one.explains([Finding("a step", 0, False, "it", "")], []), one
         assert not one.explains([], []), f"{one.seen!r} explains everything"
+
+
+def test_entries_are_found_by_id_and_by_pattern_in_their_order() -> None:
+    entries = [
+        Deviation(clause, ("new_pmap",), datetime.date(2027, 1, 31))
+        for clause in (("a.*", "b.c"), ("b.c",), ("a.b", "a.*"), ("*",), ("a.b.c",))
+    ]
+    found = deviations.ByClause(entries)
+    for clause in ("a.b", "b.c", "a.b.c", "d"):
+        assert list(found[clause]) == [one for one in entries if one.names(clause)]
+    assert [len(found[clause]) for clause in ("a.b", "b.c", "a.b.c", "d")] == [3, 3, 4, 1]

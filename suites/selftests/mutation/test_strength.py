@@ -38,7 +38,7 @@ from conformance.mutation.perturbing import PERTURBATIONS
 from conformance.mutation.perturbing.case import Case, Seen
 from conformance.mutation.perturbing.messages import Messages
 from conformance.mutation.perturbing.results import _memory_kind as memory_kind
-from conformance.mutation.strength import measure, prepared, sampled, trials
+from conformance.mutation.strength import Strength, measure, prepared, sampled, trials
 from conformance.spec import aspects
 from conformance.spec.clause import Clause
 from conformance.spec.emissions import EmissionPattern, log_record, warning
@@ -383,6 +383,10 @@ def test_the_numbers_add_up() -> None:
         assert sum(one.noticed for one in parts) == whole.noticed
     assert found.clauses()["errors.strong"].missed == 0
     assert sum(found.unnoticed("inputs.weak").values()) == found.clauses()["inputs.weak"].missed > 0
+    in_parts = Strength()
+    for one in cases:
+        in_parts.join(measure([one]))
+    assert in_parts == found
     assert found.sections == ["errors", "inputs"]
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
-from processes import ENDS_S, MARK, end, gone, new_mark
+from processes import ENDS_S, MARK, end, gone, new_mark, until
 
 from conformance.spec.topology import Topology
 from conformance.worker import job_server
@@ -250,44 +253,73 @@ def test_a_forked_process_sees_what_a_started_one_sees(tmp_path: Path) -> None:
     assert "3 cpu True\nat exit\nglobals are cleared\n" in forked[0].out
 
 
-def test_each_environment_of_an_import_has_a_server_of_its_own(tmp_path: Path) -> None:
+@pytest.fixture
+def servers() -> Iterator[job_server.JobServers]:
+    """Servers that end with the test."""
+    servers = job_server.JobServers()
+    yield servers
+    servers.close()
+
+
+def test_each_environment_of_an_import_has_a_server_of_its_own(
+    tmp_path: Path, servers: job_server.JobServers
+) -> None:
     program = tmp_path / "program.py"
     program.write_text("import jax\nprint(jax.config.jax_enable_x64, len(jax.devices()))\n")
-    servers = job_server.JobServers({})
-    said = []
-    try:
-        for devices, x64 in ((1, "0"), (2, "0"), (1, "1"), (1, "0")):
-            environment = dict(os.environ) | {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": x64}
-            (one,) = servers.run(Job(str(program), 1, devices, environment))
-            said.append(one.out)
-            assert len(servers.servers) <= job_server.MOST_SERVERS
-    finally:
-        for server in servers.servers.values():
-            server.end()
-    assert said == ["False 1\n", "False 2\n", "True 1\n", "False 1\n"]
+    seen = []
+    for devices, x64 in ((1, "0"), (2, "0"), (1, "1"), (1, "0")):
+        environment = dict(os.environ) | {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": x64}
+        (one,) = servers.run(Job(str(program), 1, devices, environment))
+        seen.append(one.out)
+    assert seen == ["False 1\n", "False 2\n", "True 1\n", "False 1\n"]
+    assert len(psutil.Process().children()) >= 3
 
 
-def test_a_server_that_is_gone_is_told_and_replaced(tmp_path: Path) -> None:
+def test_a_server_that_is_gone_is_started_again(
+    tmp_path: Path, servers: job_server.JobServers
+) -> None:
     program = tmp_path / "program.py"
     program.write_text("print('here')\n")
-    servers = job_server.JobServers({})
     job = Job(str(program), 1, 1, dict(os.environ))
+    before = {one.pid for one in psutil.Process().children()}
     servers.run(job)
-    (server,) = servers.servers.values()
-    server.process.kill()
-    with pytest.raises(job_server.JobServerError, match="exit status -9"):
-        servers.run(job)
+    (server,) = (one for one in psutil.Process().children() if one.pid not in before)
+    server.kill()
+    server.wait(QUICK_S)
     (one,) = servers.run(job)
     assert one.out == "here\n"
-    for server in servers.servers.values():
-        server.end()
 
 
-def test_what_a_job_used_is_counted(tmp_path: Path) -> None:
+def test_a_handler_that_is_gone_is_reported(tmp_path: Path, servers: job_server.JobServers) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n")
+    with pytest.raises(job_server.JobServerError, match="ended before the job did"):
+        servers.run(Job(str(program), 1, 1, dict(os.environ)))
+
+
+def test_a_job_ends_with_the_worker_that_asked_for_it(
+    tmp_path: Path, servers: job_server.JobServers
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, pathlib, time\n"
+        f"pathlib.Path({str(tmp_path)!r}, f'{{os.getpid()}}.up').touch()\ntime.sleep(600)\n"
+    )
+    servers.run(Job(os.devnull, 1, 1, dict(os.environ)))  # the server is there
+    worker = os.fork()
+    if worker == 0:
+        with contextlib.suppress(BaseException):
+            servers.run(Job(str(program), 2, 1, dict(os.environ)))
+        os._exit(0)
+    assert until(lambda: len(list(tmp_path.glob("*.up"))) == 2, QUICK_S)
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)
+    jobs = [int(one.stem) for one in tmp_path.glob("*.up")]
+    assert until(lambda: not any(map(psutil.pid_exists, jobs)), QUICK_S)
+
+
+def test_what_a_job_used_is_counted(tmp_path: Path, servers: job_server.JobServers) -> None:
     program = tmp_path / "program.py"
     program.write_text("import time\nwhile time.process_time() < 0.2: pass\n")
-    servers = job_server.JobServers({})
     servers.run(Job(str(program), 2, 1, dict(os.environ)))
     assert servers.cpu_seconds > 0.3  # of two processes, 0.2 each but for the fork's share
-    for server in servers.servers.values():
-        server.end()

@@ -9,7 +9,7 @@ from processes import ENDS_S, outside_pytest
 
 FORKED = """
 import os, signal, time
-from conformance.worker.zygote import end_with_parent
+from conformance.worker.descent import end_with_parent
 end_with_parent(lambda: os._exit(7))
 child = os.fork()
 if child == 0:
