@@ -15,9 +15,10 @@ import numpy as np
 
 from conformance.spec.columns import Columns, of_pmaps
 from conformance.spec.comparing import Model
-from conformance.spec.expectation import NotApplicable, every, in_steps, noted, raises, returns
+from conformance.spec.expectation import NotApplicable, every, in_steps, raises, returns
 from conformance.spec.expected import Expectation
 from conformance.spec.names import SHARD_MAP
+from conformance.spec.peaks import figured
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.bodies import double
@@ -95,8 +96,8 @@ def ask(cluster: Cluster, name: str, question: Callable[[], Any]) -> None:
 
 
 def answers(wanted: Any) -> Expectation:
-    """The step's answer is this."""
-    return noted(ANSWER, f"answers {wanted!r}", lambda place, saw: bool(saw == wanted))
+    """The step returned, and its answer is this."""
+    return figured(ANSWER, f"answers {wanted!r}", lambda place, saw: bool(saw == wanted))
 
 
 def numbers(*shape: int) -> Any:

@@ -62,16 +62,26 @@ class Mix:
 
 
 def lies(there: tuple[int, ...], committed: bool) -> Expectation:
-    """Each array is over these devices, and committed to them or to none."""
+    """Each array is over these devices, in a sharding for as many, and committed to them or to
+    none.
+    """
+    kinds = ("SingleDeviceSharding",) if len(there) == 1 else ("NamedSharding", "PmapSharding")
 
     def check_step(_: Place, step: Step) -> tuple[bool, str]:
         seen = [
-            (sorted(leaf.sharding["devices"]), leaf.committed)
+            (sorted(leaf.sharding["devices"]), leaf.committed, leaf.sharding["type"])
             for leaf in step.leaves
             if leaf.sharding
         ]
-        right = bool(seen) and all(one == (sorted(there), committed) for one in seen)
-        return right, "; ".join(f"on {where}, {commitment(bound)}" for where, bound in seen)
+        right = bool(seen) and all(
+            (where, bound) == (sorted(there), committed) and kind in kinds
+            for where, bound, kind in seen
+        )
+        described = [
+            f"on {where}, {commitment(bound)}" + ("" if kind in kinds else f", a {kind}")
+            for where, bound, kind in seen
+        ]
+        return right, "; ".join(described)
 
     text = f"on {list(there)}, {commitment(committed)}, as legacy's"
     return of_result(text, check_step, claims={COMMITTED, SHARDING_TYPE})
