@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 from unittest import TestCase
 
+from digests import died, digest_of, digested
 from parameterized import parameterized
-from recorded_steps import cell, died, finding, leaf, raised, returned, seen, step
+from records import finding, leaf, raised, returned, step
 
 from conformance.model.records import Finding
 from reports.analysis.effects.derive import alone, derive, failing
@@ -35,7 +36,7 @@ class TestRecordedPairs(TestCase):
     def test_a_recorded_pair_has_its_effect(self, name: str, index: int) -> None:
         pair = PAIRS[index]
 
-        shown = derive(seen(pair["old"]), seen(pair["new"]))
+        shown = derive(digested(pair["old"]), digested(pair["new"]))
 
         assert shown.effect.value == pair["effect"], f"{name}: {shown.sentence}"
         assert bool(shown.sentence) == (shown.effect is not Effect.SAME)
@@ -52,12 +53,12 @@ class TestRecordedPairs(TestCase):
     def test_nothing_changes_for_a_cell_and_itself(self, name: str, index: int) -> None:
         for part in ("old", "new"):
             one = PAIRS[index][part]
-            assert derive(seen(one), seen(one)).effect is Effect.SAME, name
+            assert derive(digested(one), digested(one)).effect is Effect.SAME, name
 
     def test_a_sum_over_one_process_is_wrong_numbers_without_a_baseline(self) -> None:
         pair = recorded("multi_controller.map.jit.pmean", "wrong numbers")
 
-        shown = derive(None, seen(pair["new"]))
+        shown = derive(None, digested(pair["new"]))
 
         assert shown.effect is Effect.WRONG_NUMBERS
         assert "this process's own devices alone" in shown.sentence
@@ -68,87 +69,107 @@ class TestRecordedPairs(TestCase):
         values = of_arrays["new"]["observations"][0]["steps"][0]["value"]["leaves"][0]["values"]
         values[0] = values[0] + 1
 
-        assert derive(seen(pair["old"]), seen(pair["new"])).effect is Effect.SAME
-        shown = derive(seen(of_arrays["old"]), seen(of_arrays["new"]))
+        assert derive(digested(pair["old"]), digested(pair["new"])).effect is Effect.SAME
+        shown = derive(digested(of_arrays["old"]), digested(of_arrays["new"]))
         assert shown.effect is Effect.WRONG_NUMBERS
 
 
 class TestNearMisses(TestCase):
     @parameterized.expand(
         [
-            ("rounding", cell(returned(1.0, 2.0)), cell(returned(1.0, 2.000001)), Effect.SAME),
+            (
+                "rounding",
+                digest_of(returned([1.0, 2.0])),
+                digest_of(returned([1.0, 2.000001])),
+                Effect.SAME,
+            ),
             (
                 "more than rounding",
-                cell(returned(1.0, 2.0)),
-                cell(returned(1.0, 2.01)),
+                digest_of(returned([1.0, 2.0])),
+                digest_of(returned([1.0, 2.01])),
                 "wrong numbers",
             ),
-            ("not a number as before", cell(returned("nan")), cell(returned("nan")), Effect.SAME),
-            ("not a number now", cell(returned(1.0)), cell(returned("nan")), "wrong numbers"),
+            (
+                "not a number as before",
+                digest_of(returned(["nan"])),
+                digest_of(returned(["nan"])),
+                Effect.SAME,
+            ),
+            (
+                "not a number now",
+                digest_of(returned([1.0])),
+                digest_of(returned(["nan"])),
+                "wrong numbers",
+            ),
             (
                 "another message",
-                cell(raised("ValueError", "a")),
-                cell(raised("ValueError", "b")),
+                digest_of(raised("ValueError", "a")),
+                digest_of(raised("ValueError", "b")),
                 "same",
             ),
             (
                 "another type",
-                cell(raised("ValueError", "a")),
-                cell(raised("KeyError", "a")),
+                digest_of(raised("ValueError", "a")),
+                digest_of(raised("KeyError", "a")),
                 "other error",
             ),
             (
                 "another name of one type",
-                cell(raised("XlaRuntimeError", "a")),
-                cell(raised("JaxRuntimeError", "a")),
+                digest_of(raised("XlaRuntimeError", "a")),
+                digest_of(raised("JaxRuntimeError", "a")),
                 Effect.SAME,
             ),
-            ("raises", cell(returned(1.0)), cell(raised("ValueError", "no")), "raises"),
-            ("returns now", cell(raised("ValueError", "no")), cell(returned(1.0)), "repaired"),
+            ("raises", digest_of(returned([1.0])), digest_of(raised("ValueError", "no")), "raises"),
+            (
+                "returns now",
+                digest_of(raised("ValueError", "no")),
+                digest_of(returned([1.0])),
+                "repaired",
+            ),
             (
                 "returns wrong numbers now",
-                cell(raised("ValueError", "no")),
-                cell(
-                    returned(1.0),
+                digest_of(raised("ValueError", "no")),
+                digest_of(
+                    returned([1.0]),
                     verdict="deviates",
-                    findings=[finding("first call", "it is half", "value")],
+                    findings=[finding("it is half", "value")],
                 ),
                 Effect.WRONG_NUMBERS,
             ),
             (
                 "another dtype",
-                cell(returned(1.0)),
-                cell(returned(1.0, dtype="int32")),
+                digest_of(returned([1.0])),
+                digest_of(returned(leaf([1.0], dtype="int32"))),
                 "wrong numbers",
             ),
             (
                 "the rows of all, of which this process has the same",
-                cell(returned(1.0, 2.0)),
-                cell(returned(1.0, 2.0, shape=[8])),
+                digest_of(returned([1.0, 2.0])),
+                digest_of(returned(leaf([1.0, 2.0], shape=[8]))),
                 Effect.LIES_ELSEWHERE,
             ),
             (
                 "a number of the host's that both may have",
-                cell(returned(3.0, type="int")),
-                cell(returned(4.0, type="int")),
+                digest_of(returned(leaf([3.0], type="int"))),
+                digest_of(returned(leaf([4.0], type="int"))),
                 Effect.SAME,
             ),
             (
                 "a step that one of them lacks",
-                cell(returned(1.0)),
-                cell(returned(1.0), returned(2.0, name="second call")),
+                digest_of(returned([1.0])),
+                digest_of(returned([1.0]), returned([2.0], name="second call")),
                 Effect.SAME,
             ),
-            ("crashes", cell(returned(1.0)), died("crashed", "SIGSEGV"), "crashes"),
-            ("hangs", cell(returned(1.0)), died("hung"), "hangs"),
-            ("hangs where it raised", cell(raised("ValueError", "")), died("hung"), "hangs"),
+            ("crashes", digest_of(returned([1.0])), died("crashed", "SIGSEGV"), "crashes"),
+            ("hangs", digest_of(returned([1.0])), died("hung"), "hangs"),
+            ("hangs where it raised", digest_of(raised("ValueError", "")), died("hung"), "hangs"),
             ("hangs as before", died("hung"), died("hung"), "same"),
             ("crashes where it hung", died("hung"), died("crashed", "SIGABRT"), "crashes"),
-            ("lives", died("crashed", "SIGABRT"), cell(returned(1.0)), "repaired"),
+            ("lives", died("crashed", "SIGABRT"), digest_of(returned([1.0])), "repaired"),
             (
                 "what shows the error of a remedy is of its own clause",
-                cell(returned(1.0, name="without the fix")),
-                cell(raised("ValueError", "no", name="without the fix")),
+                digest_of(returned([1.0], name="without the fix")),
+                digest_of(raised("ValueError", "no", name="without the fix")),
                 Effect.SAME,
             ),
         ]
@@ -164,15 +185,17 @@ class TestNearMisses(TestCase):
             warnings=[{"category": "UserWarning", "message": "slow", "count": 1}],
         )
 
-        assert derive(cell(returned(1.0)), cell(warned)).effect is Effect.WRONG_NUMBERS
-        assert derive(cell(returned(2.0)), cell(warned)).effect is Effect.WARNS
+        assert derive(digest_of(returned([1.0])), digest_of(warned)).effect is Effect.WRONG_NUMBERS
+        assert derive(digest_of(returned([2.0])), digest_of(warned)).effect is Effect.WARNS
 
     def test_a_second_call_that_fails_says_so(self) -> None:
-        old = cell(returned(1.0), returned(1.0, name="second call"))
-        new = cell(returned(1.0), raised("ValueError", "on device", name="second call"))
+        old = digest_of(returned([1.0]), returned([1.0], name="second call"))
+        new = digest_of(returned([1.0]), raised("ValueError", "on device", name="second call"))
 
         assert derive(old, new).second_call
-        assert not derive(cell(returned(1.0)), cell(raised("ValueError", "no"))).second_call
+        assert not derive(
+            digest_of(returned([1.0])), digest_of(raised("ValueError", "no"))
+        ).second_call
 
     @parameterized.expand(
         [
@@ -185,7 +208,9 @@ class TestNearMisses(TestCase):
     def test_what_is_moved(self, name: str, moved: dict[str, Any], effect: Effect) -> None:
         before = {"bytes": 12, "collectives": {"all-reduce": 1}}
 
-        shown = derive(cell(step(extra={"moved": before})), cell(step(extra={"moved": moved})))
+        shown = derive(
+            digest_of(step(extra={"moved": before})), digest_of(step(extra={"moved": moved}))
+        )
 
         assert shown.effect is effect, name
 
@@ -197,37 +222,37 @@ class TestNearMisses(TestCase):
         ]
     )
     def test_what_is_needed(self, name: str, extra: dict[str, Any], effect: Effect) -> None:
-        old = cell(step(extra={"memory": {"what": "x", "multiple": 1.0}}))
+        old = digest_of(step(extra={"memory": {"what": "x", "multiple": 1.0}}))
 
-        assert derive(old, cell(step(extra=extra))).effect is effect, name
+        assert derive(old, digest_of(step(extra=extra))).effect is effect, name
 
     def test_a_donated_argument_that_is_kept_needs_more_memory(self) -> None:
-        old, new = (cell(step(extra={"donated deleted": [gone]})) for gone in (True, False))
+        old, new = (digest_of(step(extra={"donated deleted": [gone]})) for gone in (True, False))
 
         assert derive(old, new).effect is Effect.NEEDS_MORE_MEMORY
         assert derive(new, old).effect is Effect.REPAIRED
 
     def test_without_a_baseline_only_a_hazard_is_an_effect(self) -> None:
         second = raised("ValueError", "no", name="second call")
-        fails = finding("second call", "raised ValueError")
+        fails = finding("raised ValueError", step="second call")
 
-        assert derive(None, cell(raised("ValueError", "no"))).effect is Effect.NOT_MEASURED
+        assert derive(None, digest_of(raised("ValueError", "no"))).effect is Effect.NOT_MEASURED
         assert derive(None, died("hung")).effect is Effect.HANGS
-        assert alone(cell(returned(1.0))) == ()
-        [shown] = alone(cell(returned(1.0), second, verdict="deviates", findings=[fails]))
+        assert alone(digest_of(returned([1.0]))) == ()
+        [shown] = alone(digest_of(returned([1.0]), second, verdict="deviates", findings=[fails]))
         assert (shown.effect, shown.second_call) == (Effect.RAISES, True)
 
     def test_how_a_remedy_fails_is_told_of_its_own_steps(self) -> None:
-        shows = cell(
+        shows = digest_of(
             raised("ValueError", "no", name="without the fix"),
-            returned(1.0),
+            returned([1.0]),
             verdict="deviates",
-            findings=[finding("without the fix", "raised ValueError", "error")],
+            findings=[finding("raised ValueError", "error", step="without the fix")],
         )
-        fails = cell(
-            returned(1.0),
+        fails = digest_of(
+            returned([1.0]),
             verdict="deviates",
-            findings=[finding("first call", "half of it", "memory")],
+            findings=[finding("half of it", "memory")],
         )
 
         assert failing(shows) is None
@@ -236,10 +261,10 @@ class TestNearMisses(TestCase):
         assert shown.effect is Effect.NEEDS_MORE_MEMORY
 
     def test_observations_of_an_unknown_shape_are_read(self) -> None:
-        odd = cell({"name": "x"}, step(extra={"moved": 3, "lies": "there", "memory": [1]}))
+        odd = digest_of({"name": "x"}, step(extra={"moved": 3, "lies": "there", "memory": [1]}))
 
         assert derive(odd, odd).effect is Effect.SAME
-        assert derive(cell(), odd).effect is Effect.SAME
+        assert derive(digest_of(), odd).effect is Effect.SAME
 
 
 class TestCodesOfOldFiles(TestCase):

@@ -7,7 +7,7 @@ from typing import Any
 from unittest import TestCase
 
 import pytest
-import sample_results as rows
+import records as rows
 from parameterized import parameterized
 
 from reports.analysis.errors.messages import Message, Sort, messages
@@ -101,7 +101,7 @@ class TestWording(TestCase):
 
 
 def raised(process: int = 0, **exception: Any) -> rows.Record:
-    return rows.observation(process, steps=[rows.raised(**exception)])
+    return rows.observation(rows.raised(**exception), process=process)
 
 
 def at(id: str, jax: str, *observations: rows.Record, **other: Any) -> rows.Record:
@@ -113,7 +113,7 @@ def results(tmp_path: Path) -> Results:
     """Two programs that meet one message, in three versions; a warning, a signal, our own error."""
     message = DEVICES.format("args[0]", "f", "float32[8]")
     other = DEVICES.format("x", "PlainImplementation.map", "float32[4,4]")
-    warned = rows.returned(warnings=[{"category": "UserWarning", "message": "It moves. So."}])
+    warned = rows.sample_step(warnings=[{"category": "UserWarning", "message": "It moves. So."}])
     child = {"type": "ChildError", "module": "conformance.worker.child"}
     records = [
         *(rows.target(target=f"jax=={v}", jax=v) for v in ("0.9.0", "0.9.1", "0.10.0")),
@@ -122,7 +122,7 @@ def results(tmp_path: Path) -> Results:
         rows.cause("frequent"),
         *(rows.clause(f"errors.{n}") for n in ("a", "b", "c", "d", "e", "f")),
         at("errors.a", "0.9.0", raised(message=message), raised(1, message=message)),
-        at("errors.a", "0.9.1", rows.observation(0, steps=[rows.returned(warnings=[])])),
+        at("errors.a", "0.9.1", rows.observation(rows.sample_step(warnings=[]))),
         at("errors.a", "0.10.0", raised(message=other)),
         at("errors.b", "0.10.0", raised(message=other), verdict="known deviation")
         | {"deviation": rows.deviation(cause="elsewhere")},
@@ -131,7 +131,7 @@ def results(tmp_path: Path) -> Results:
             | {"deviation": rows.deviation(cause="frequent")}
             for n in ("c", "d")
         ),
-        at("errors.c", "0.9.0", rows.observation(0, steps=[warned])),
+        at("errors.c", "0.9.0", rows.observation(warned)),
         at("errors.d", "0.9.0", raised(message="KeyError: 'merge'", **child)),
         at("errors.e", "0.9.0", raised(message="something of ours", module="harness.running")),
         at("errors.f", "0.9.0", verdict="crashed"),

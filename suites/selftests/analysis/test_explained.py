@@ -6,8 +6,7 @@ from typing import Any
 from unittest import TestCase
 
 from parameterized import parameterized
-from recorded_steps import finding, leaf, raised, returned, step
-from sample_results import Record, cause, claim, deviation
+from records import Record, cause, claim, deviation, finding, leaf, raised, returned
 from two_sides import EVERYWHERE, FROM, TO, made, program, ran, read
 
 from reports.analysis.effects.changed import Entry
@@ -24,7 +23,7 @@ STAYS = "results-stay-on-all-devices"
 def turn(name: str, traced: int, compiled: int, **other: Any) -> Record:
     """A step of a loop, with what it traced and compiled once more."""
     again = {"again": {"traced": traced, "compiled": compiled}}
-    return step(name, value={"leaves": [leaf([1.0])]}, compiled=compiled, extra=again) | other
+    return returned([1.0], name=name, compiled=compiled, extra=again) | other
 
 
 FIRST = turn("step 1", 1, 1)
@@ -61,8 +60,15 @@ class TestTracedAgain(TestCase):
 
     def test_what_differs_in_another_step_explains_nothing(self) -> None:
         elsewhere = {"committed": False}
-        old = [FIRST, turn("step 2", 0, 0), returned(1.0, name="step 3", **elsewhere)]
-        new = [FIRST, turn("step 2", 0, 1), returned(1.0, name="step 3")]
+        old = [
+            FIRST,
+            turn("step 2", 0, 0),
+            returned(
+                leaf([1.0], **elsewhere),
+                name="step 3",
+            ),
+        ]
+        new = [FIRST, turn("step 2", 0, 1), returned([1.0], name="step 3")]
         assert of_steps(old, new) == [""]
 
 
@@ -77,7 +83,7 @@ class TestLiesElsewhere(TestCase):
     def test_an_entry_of_the_field_in_which_it_shows_explains_it(
         self, case: str, was: Record, causes: list[str]
     ) -> None:
-        assert of_steps([returned(1.0, **was)], [returned(1.0)]) == causes, case
+        assert of_steps([returned(leaf([1.0], **was))], [returned([1.0])]) == causes, case
 
 
 class TestAllRows(TestCase):
@@ -86,12 +92,12 @@ class TestAllRows(TestCase):
         self, to: str, explained: str
     ) -> None:
         """A deviation of the cell is about something else; under pmap it is what happened."""
-        wider = returned(1.0, shape=[2], sharding={"devices": [0, 1, 2, 3]})
+        wider = returned(leaf([1.0], shape=[2], sharding={"devices": [0, 1, 2, 3]}))
         entry = deviation(cause=STAYS)
         results = read(
             cause(STAYS),
             program("donation.a"),
-            ran("donation.a", FROM, returned(1.0)),
+            ran("donation.a", FROM, returned([1.0])),
             ran("donation.a", to, wider, verdict="known deviation", deviation=entry),
         )
 
@@ -130,7 +136,7 @@ class TestAsDocumented(TestCase):
         one = only(
             claim("silence.a", claim_kind="silence"),
             program("errors.a", **{"expected": SAYS_SO} | other),
-            ran("errors.a", FROM, returned(1.0)),
+            ran("errors.a", FROM, returned([1.0])),
             ran("errors.a", TO, REFUSED),
         )
         assert one.by is by, case
@@ -138,8 +144,8 @@ class TestAsDocumented(TestCase):
 
     @parameterized.expand([("old", FROM), ("new", TO)])
     def test_no_claim_explains_a_step_in_which_a_cell_deviates(self, case: str, wrong: str) -> None:
-        failed = {"verdict": "known deviation", "findings": [finding("first call", "wrong")]}
-        sides = ((FROM, returned(1.0)), (TO, REFUSED))
+        failed = {"verdict": "known deviation", "findings": [finding("wrong")]}
+        sides = ((FROM, returned([1.0])), (TO, REFUSED))
         cells = [ran("errors.a", on, s, **failed if on == wrong else {}) for on, s in sides]
         assert only(program("errors.a", expected=SAYS_SO), *cells).by is By.NOTHING, case
 
@@ -150,8 +156,8 @@ class TestAsDocumented(TestCase):
         one = only(
             claim(view),
             *(program(id) for id in ids),
-            *(ran(id, FROM, returned(1.0), topology="2x2") for id in ids),
-            *(ran(id, "shard_map@0.9.0", returned(2.0), topology="2x2") for id in ids),
+            *(ran(id, FROM, returned([1.0]), topology="2x2") for id in ids),
+            *(ran(id, "shard_map@0.9.0", returned([2.0]), topology="2x2") for id in ids),
             to="shard_map@0.9.0",
         )
         assert (one.by, one.claim, one.clauses) == (By.DOCUMENT, view, ids)
@@ -166,8 +172,8 @@ class TestAsDocumented(TestCase):
             records += [
                 program(id, claim=of),
                 program(f"{id}.fix", fixes=id),
-                ran(id, FROM, returned(1.0), topology="2x2"),
-                ran(id, to, returned(2.0), topology="2x2"),
+                ran(id, FROM, returned([1.0]), topology="2x2"),
+                ran(id, to, returned([2.0]), topology="2x2"),
             ]
         one = only(*records, to=to)
         assert one.clauses == ("indexing.a", "indexing.b")
@@ -179,8 +185,8 @@ class TestAsDocumented(TestCase):
         results = read(
             claim("migrate-pmap.shard-map-global-view"),
             program("indexing.a"),
-            ran("indexing.a", old, returned(1.0), topology="2x2"),
-            ran("indexing.a", new, returned(2.0), topology="2x2"),
+            ran("indexing.a", old, returned([1.0]), topology="2x2"),
+            ran("indexing.a", new, returned([2.0]), topology="2x2"),
         )
         sides = side(results, old, "--from"), side(results, new, "--to")
         [one] = upgrade(Effects(results), *sides).entries
@@ -193,20 +199,20 @@ class TestEnded(TestCase):
         return [
             cause(STAYS),
             program("errors.a"),
-            ran("errors.a", FROM, returned(1.0), **known | old),
+            ran("errors.a", FROM, returned([1.0]), **known | old),
             ran("errors.a", TO, REFUSED),
         ]
 
     def test_a_cause_that_ended_explains_the_step_in_which_it_showed(self) -> None:
-        one = only(*self.records(findings=[finding("first call", "no error")]))
+        one = only(*self.records(findings=[finding("no error")]))
         assert (one.by, one.cause and one.cause.cause) == (By.ENDED, STAYS)
         assert one.title.endswith(f": Title of {STAYS}")
         assert one.sentence.startswith("Before: ")
 
     @parameterized.expand(
         [
-            ("another step", {"findings": [finding("second call", "no error")]}),
-            ("no cause", {"findings": [finding("first call", "?")], "deviation": deviation()}),
+            ("another step", {"findings": [finding("no error", step="second call")]}),
+            ("no cause", {"findings": [finding("?")], "deviation": deviation()}),
         ]
     )
     def test_it_explains_nothing_else(self, case: str, old: dict[str, Any]) -> None:
@@ -225,7 +231,7 @@ class TestKnown(TestCase):
         self, case: str, id: str, new: Record, by: By
     ) -> None:
         to, slug = "shard_map@0.9.0", "shard-map-refuses-other-devices"
-        cells = ran(id, FROM, returned(1.0)), ran(id, to, new)
+        cells = ran(id, FROM, returned([1.0])), ran(id, to, new)
         one = only(cause(slug), program(id), *cells, to=to)
         assert one.by is by, case
         assert (one.cause.cause if one.cause else "") == (slug if by is By.CAUSE else "")
@@ -243,7 +249,7 @@ class TestRepaired(TestCase):
         self, case: str, before: str, after: str, slug: str
     ) -> None:
         excused = {"verdict": "known deviation"}
-        sides = ((FROM, REFUSED, before), (TO, returned(1.0), after))
+        sides = ((FROM, REFUSED, before), (TO, returned([1.0]), after))
         cells = [
             ran(
                 "errors.a", on, step, **(excused | {"deviation": deviation(cause=of)}) if of else {}

@@ -11,17 +11,17 @@ from tempfile import TemporaryDirectory
 import pytest
 from parameterized import parameterized
 from processes import HANGS_S
-from sample_results import Record, cell, claim, clause, finding, target, write
+from records import Record, cell, claim, clause, finding, target, write
 
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.main import main
 from reports.analysis import fail_on, policies
 from reports.store.results import load
 
-WRONG = [finding(False) | {"code": "value"}]
+WRONG = [finding(code="value")]
 CELLS: dict[str, list[Record]] = {
     "nothing": [cell("errors.a")],
-    "deviates": [cell("errors.a", "deviates", findings=[finding(False) | {"code": "warning"}])],
+    "deviates": [cell("errors.a", "deviates", findings=[finding(code="warning")])],
     "known": [cell("errors.a", "known deviation", findings=[])],
     "crash": [cell("errors.a", "crashed")],
     "hang": [cell("errors.a", "hung")],

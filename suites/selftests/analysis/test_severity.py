@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 from unittest import TestCase
 
+from digests import died, digest_of
 from parameterized import parameterized
-from recorded_steps import cell, died, finding, raised, returned
+from records import finding, raised, returned
 
 from reports.analysis.effects.severity import Severity, severity_of
 from reports.store.codes import WITHOUT_THE_FIX
 
-REFUSED, WORKS = raised("ValueError", "no"), returned(1.0)
+REFUSED, WORKS = raised("ValueError", "no"), returned([1.0])
 NUMBERS = "same shape, wrong values: [2.]"
 
 
@@ -19,9 +20,9 @@ def harm_of(
     step: dict[str, Any], saw: str, code: str, expected: str = "", *, fix: bool = False
 ) -> Severity:
     """Return the severity of a cell with one step and one finding that does not hold."""
-    wrong = finding(step["name"], saw, code)
+    wrong = finding(saw, code, step=step["name"])
     return severity_of(
-        cell(step, findings=[wrong | {"expected": expected or "returns it"}]), fix=fix
+        digest_of(step, findings=[wrong | {"expected": expected or "returns it"}]), fix=fix
     )
 
 
@@ -55,7 +56,7 @@ class TestHarm(TestCase):
         assert harm_of(WORKS, NUMBERS, "value", fix=True) is Severity.WRONG_NUMBERS
 
     def test_what_a_fix_shows_without_it_does_not_count(self) -> None:
-        without = raised("ValueError", "no", WITHOUT_THE_FIX)
+        without = raised("ValueError", "no", name=WITHOUT_THE_FIX)
         assert harm_of(without, "raised ValueError: no", "error", fix=True) is Severity.REST
 
     @parameterized.expand(
@@ -69,7 +70,7 @@ class TestHarm(TestCase):
     def test_a_process_of_a_job_that_hangs_or_is_killed(
         self, which: Severity, name: str, saw: str
     ) -> None:
-        step = returned(1.0, name=name) | {"extra": {"text": saw}}
+        step = returned([1.0], name=name) | {"extra": {"text": saw}}
         assert harm_of(step, saw, "note", "ends with status 0") is which
 
     def test_a_death_is_the_most_severe_and_what_was_not_seen_the_least(self) -> None:

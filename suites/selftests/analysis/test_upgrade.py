@@ -9,8 +9,7 @@ from unittest import TestCase
 import pytest
 from markdown_it import MarkdownIt
 from parameterized import parameterized
-from recorded_steps import finding, raised, returned, step
-from sample_results import Record, cause, deviation, write
+from records import Record, cause, deviation, finding, leaf, raised, returned, shows, step, write
 from two_sides import (
     FAILS,
     FINE,
@@ -35,8 +34,8 @@ from reports.render.text import upgrade as upgrade_text
 
 
 class TestRanBefore(TestCase):
-    WRONG = returned(2.0)
-    SAW = finding("first call", "same shape, wrong values: [2.]", "value")
+    WRONG = returned([2.0])
+    SAW = finding("same shape, wrong values: [2.]", "value")
 
     def sides(self, id: str, slug: str, before: Record) -> list[Record]:
         """A program that gives wrong numbers by a cause, and did something else before."""
@@ -101,7 +100,7 @@ class TestRanBefore(TestCase):
 class TestElsewhere(TestCase):
     @parameterized.expand([("note", None), ("sharding", "one")])
     def test_a_note_explains_no_place(self, code: str, slug: str | None) -> None:
-        moved = returned(1.0, sharding={"devices": [2, 3], "memory_kind": "device"})
+        moved = returned(leaf([1.0], sharding={"devices": [2, 3], "memory_kind": "device"}))
         found = made(
             cause("one"),
             program("errors.a"),
@@ -111,7 +110,7 @@ class TestElsewhere(TestCase):
                 TO,
                 moved,
                 verdict="known deviation",
-                findings=[finding("first call", "something else", code)],
+                findings=[finding("something else", code)],
                 deviation=deviation(cause="one"),
             ),
         )
@@ -161,7 +160,7 @@ class TestEntries(TestCase):
         found = made(
             *changed("a.warns", warns),
             *changed("b.raises", FAILS),
-            *changed("c.wrong", returned(2.0)),
+            *changed("c.wrong", returned([2.0])),
             *changed("d.same", FINE),
             program("e.fine"),
             ran("e.fine", FROM, FAILS),
@@ -186,7 +185,7 @@ class TestEntries(TestCase):
             TO,
             FAILS,
             verdict="known deviation",
-            findings=[finding("first call", "raised ValueError: no")],
+            findings=[finding("raised ValueError: no")],
         )
         found = made(
             program("errors.a"),
@@ -199,12 +198,12 @@ class TestEntries(TestCase):
         assert (entry.group, entry.effect) == (Group.FIX_FAILS, Effect.RAISES)
 
     def test_a_fix_that_gives_wrong_numbers_is_more_severe_than_that(self) -> None:
-        wrong = finding("first call", "same shape, wrong values", "value")
+        wrong = finding("same shape, wrong values", "value")
         found = made(
             program("errors.a"),
             program("errors.fix", fixes="errors.a"),
             ran("errors.fix", FROM, FINE),
-            ran("errors.fix", TO, returned(2.0), verdict="known deviation", findings=[wrong]),
+            ran("errors.fix", TO, returned([2.0]), verdict="known deviation", findings=[wrong]),
         )
 
         assert [entry.group for entry in found.entries] == [Group.WRONG_NUMBERS]
@@ -236,23 +235,23 @@ class TestEntries(TestCase):
     def test_what_is_expected_is_no_title_for_what_is_not_so(
         self, before: str, after: str, title: str
     ) -> None:
-        wrong = finding("first call", "same shape, wrong values", "value")
+        wrong = finding("same shape, wrong values", "value")
         old = {"observations": []} if before == "not applicable" else {}
         found = made(
             program("errors.a", title="It adds up."),
             ran("errors.a", FROM, FINE, verdict=before, **old),
-            ran("errors.a", TO, returned(2.0), verdict=after, findings=[wrong]),
+            ran("errors.a", TO, returned([2.0]), verdict=after, findings=[wrong]),
             *changed("errors.same", FINE),
         )
 
         assert [entry.title for entry in found.entries] == [title]
 
     def test_a_hazard_without_a_baseline_is_told_and_said_to_be_uncompared(self) -> None:
-        wrong = finding("first call", "same shape, wrong values", "value")
+        wrong = finding("same shape, wrong values", "value")
         found = made(
             program("errors.a"),
             ran("errors.a", FROM, verdict="not applicable", observations=[]),
-            ran("errors.a", TO, returned(2.0), verdict="deviates", findings=[wrong]),
+            ran("errors.a", TO, returned([2.0]), verdict="deviates", findings=[wrong]),
             *changed("errors.b", FINE),
         )
 
@@ -299,18 +298,17 @@ class TestEntries(TestCase):
 
     @parameterized.expand(
         [
-            ("shown of it", "new_pmap", returned(2.0), True),
-            ("shown of any", "jax", returned(2.0), True),
-            ("shown of another", "legacy_pmap", returned(2.0), False),
+            ("shown of it", "new_pmap", returned([2.0]), True),
+            ("shown of any", "jax", returned([2.0]), True),
+            ("shown of another", "legacy_pmap", returned([2.0]), False),
             ("shown of another, but it raises", "legacy_pmap", FAILS, True),
         ]
     )
     def test_what_returns_otherwise_has_its_clauses_cause_where_that_is_shown_of_it(
         self, name: str, shown_of: str, new: Record, told_by_it: bool
     ) -> None:
-        shows = {"implementation": [shown_of], "jax": "", "topology": ["1x8"], "ends": ""}
         found = made(
-            cause("one-cause", shows=[shows | {"prints": "2", "raises": ""}]),
+            cause("one-cause", shows=[shows(shown_of, "2")]),
             *changed("errors.a", new, cause="one-cause"),
         )
 
@@ -377,7 +375,7 @@ RECORDS = [
     *HEAD,
     cause("one-cause"),
     *known("errors.a", "one-cause", FAILS),
-    *changed("errors.b", returned(2.0), title="With `code` and <b>markup</b>"),
+    *changed("errors.b", returned([2.0]), title="With `code` and <b>markup</b>"),
     *changed("errors.c", FINE),
 ]
 

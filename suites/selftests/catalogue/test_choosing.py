@@ -12,9 +12,10 @@ from types import ModuleType
 from unittest import TestCase
 
 import pytest
-from observations import clause_of, doubled
+from judged import clause_of
 from parameterized import parameterized
 from processes import HANGS_S, outside_pytest
+from records import doubled
 
 import conformance.sections
 from conformance.catalogue import loading

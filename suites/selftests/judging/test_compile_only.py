@@ -5,18 +5,11 @@ from __future__ import annotations
 from typing import Any
 from unittest import TestCase
 
+import numpy as np
 from fake_pool import FACTS, FakePool, runner_on
-from observations import (
-    CALL,
-    Json,
-    clause_of,
-    doubled,
-    observation,
-    raised,
-    received,
-    returned,
-)
+from judged import clause_of, received
 from parameterized import parameterized
+from records import CALL, Record, doubled, observation, raised, returned
 
 from conformance.judging import compile_only
 from conformance.judging.judge import Judgement, judge
@@ -28,7 +21,7 @@ from conformance.spec.topology import Place, Topology
 from harness.running.cells import CellId
 
 ONE = Topology(1, 2)
-COMPILED: Json = {
+COMPILED: Record = {
     "chip": "TPU v5 lite",
     "chips": 2,
     "libtpu": "0.0.50.1",
@@ -42,12 +35,12 @@ MEASURED = noted("peak", "less than two", lambda _, seen: seen < 2)
 OVER_I = sharded("over i", along("i"))
 
 
-def rows(**extra: Any) -> Json:
+def rows(**extra: Any) -> Record:
     """A step that returned its rows doubled, and noted `extra`."""
     return returned(doubled(Place(ONE, 0)), extra=extra)
 
 
-def judged(expect: Expectation, *steps: Json, **compiled: Any) -> Judgement:
+def judged(expect: Expectation, *steps: Record, **compiled: Any) -> Judgement:
     """Return the judgement of one process with a good record that `compiled` changes."""
     seen = observation(*steps, topology=ONE, compiled={**COMPILED, **compiled})
     return judge(clause_of(expect), names.NEW_PMAP, ONE, "0.9.0", [received(seen)], None)
@@ -101,7 +94,7 @@ class Judged(TestCase):
             ("another collective", rows(moved=2), {}, "moved = 2"),
             (
                 "wrong values on the way",
-                returned([1.0, 1.0], extra={"moved": 1}),
+                returned(np.ones(2), extra={"moved": 1}),
                 {},
                 "dtype float64",
             ),
@@ -111,7 +104,7 @@ class Judged(TestCase):
         ]
     )
     def test_what_is_wrong_is_seen(
-        self, name: str, step: Json, compiled: dict[str, Any], says: str
+        self, name: str, step: Record, compiled: dict[str, Any], says: str
     ) -> None:
         judgement = judged(every(RIGHT, REDUCES), step, **compiled)
         assert judgement.verdict == Verdict.DEVIATES, name
@@ -131,7 +124,7 @@ class Judged(TestCase):
         ]
     )
     def test_what_cannot_be_compiled_here_is_not_applicable(
-        self, name: str, step: Json, compiled: dict[str, Any], says: str
+        self, name: str, step: Record, compiled: dict[str, Any], says: str
     ) -> None:
         judgement = judged(REDUCES, step, **compiled)
         assert judgement.verdict == Verdict.NOT_APPLICABLE, name

@@ -19,10 +19,11 @@ import jsonschema
 import numpy as np
 import pytest
 from fake_pool import FACTS, SPEC, FakePool, cell_of, record_of, runner_on
+from judged import clause_of
 from msgspec.structs import replace
-from observations import Json, clause_of, doubled, observations, returned
 from parameterized import parameterized
 from processes import HANGS_S, new_mark, running_pytest
+from records import Record, doubled, observations, returned
 
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.identity import program_digest
@@ -89,7 +90,7 @@ def today(*clauses: Clause, facts: Mapping[str, Any] = WITH_FLAX, **programs: st
     )
 
 
-def edited(path: Path, change: Callable[[Json], Json | None]) -> Path:
+def edited(path: Path, change: Callable[[Record], Record | None]) -> Path:
     """The file with each record changed; those that become None are left out."""
     records = (json.loads(line) for line in path.read_text().splitlines())
     kept = [one for record in records if (one := change(record)) is not None]
@@ -333,7 +334,7 @@ def run(folder: Path, *arguments: str) -> str:
     return told
 
 
-def cells_of(path: Path) -> dict[str, Json]:
+def cells_of(path: Path) -> dict[str, Record]:
     """The file's cells; they and their targets fit the schema, as the rest does in `recorder`."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
     for record in records:
@@ -374,7 +375,7 @@ class RefusedTest(TestCase):
             ("isolated", {"isolated": True}, "--isolated"),
         ]
     )
-    def test_before_anything_is_written(self, case: str, other: Json, said: str) -> None:
+    def test_before_anything_is_written(self, case: str, other: Record, said: str) -> None:
         good = {"resume": ["old.jsonl"], "results": "new", "repeat": 1, "isolated": False}
         check(SimpleNamespace(getoption=good.get))
         with pytest.raises((ValueError, OSError), match=said):

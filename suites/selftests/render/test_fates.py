@@ -6,8 +6,7 @@ from typing import Any
 from unittest import TestCase
 
 from parameterized import parameterized
-from recorded_steps import step
-from sample_results import Record, claim, clause, target
+from records import Record, claim, clause, step, target
 from site_pages import results_of
 from two_sides import FAILS, ran
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
-import sample_results as rows
+import records as rows
 from parameterized import parameterized
 
 from conformance.model.records import Cell
@@ -136,7 +136,7 @@ MOVED = {"collectives": {"all-gather": 1}, "bytes": 384, "result": 48, "array": 
 
 def moving(*notes: object) -> Outcome:
     seen = [
-        rows.observation(process, steps=[rows.returned(extra={"moved": note})])
+        rows.observation(rows.sample_step(extra={"moved": note}), process=process)
         for process, note in enumerate(notes)
     ]
     record = rows.cell("indexing.a", observations=seen)
@@ -200,40 +200,12 @@ def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
     assert figure.evidence.href == "clauses/a.a.html"
 
 
-def grown(clause: str, jax: str, *sent: tuple[int, int]) -> rows.Record:
-    """Return the communication of an access per chip, for several numbers of chips with 1
-    KiB each.
-    """
-    return {
-        "kind": "growth",
-        "clause": clause,
-        "text": "`x[0]` under jit",
-        "implementation": "shard_map",
-        "target": f"jax=={jax}",
-        "jax": jax,
-        "libtpu": "0.0.50",
-        "chip": "TPU v5",
-        "row": 1024,
-        "points": [
-            {
-                "slice": f"v5p:{chips}",
-                "chips": chips,
-                "collectives": {"all-gather": 1},
-                "bytes": sent_here,
-                "result": 1024,
-                "array": 1024 * chips,
-            }
-            for chips, sent_here in sent
-        ],
-    }
-
-
 def test_what_an_access_moves_on_a_pod_is_drawn_by_chips_and_versions(tmp_path: Path) -> None:
     records = [
         rows.clause("indexing.a"),
-        grown("indexing.a", "0.12.0.1", (8, 8192), (16, 16384)),
-        grown("indexing.a", "0.9.0", (8, 1024)),
-        grown("indexing.gone", "0.9.0", (8, 0)),
+        rows.growth("indexing.a", (8, 8192), (16, 16384), jax="0.12.0.1"),
+        rows.growth("indexing.a", (8, 1024)),
+        rows.growth("indexing.gone", (8, 0)),
     ]
     page = cost_page(load([rows.write(tmp_path / "pods.jsonl", records)]))
     (group,) = page.groups

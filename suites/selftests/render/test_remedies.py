@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from parameterized import parameterized
-from sample_results import cell, claim, clause, target, write
+from records import cell, claim, clause, target, write
 
 from reports.analysis.effects.remedies import Help, fared, remedy
 from reports.render.site.marks import Mark

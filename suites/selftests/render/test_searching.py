@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from parameterized import parameterized
-from sample_results import Record, cause, cell, claim, clause, deviation, target, timing
+from records import Record, cause, cell, claim, clause, deviation, target, timing
 from site_pages import loaded, search_rows
 
 from reports.analysis.effects.pairs import Effects

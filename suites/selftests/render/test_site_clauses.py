@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from parameterized import parameterized
-from sample_results import (
-    HOSTILE,
-    MARKUP,
+from records import (
+    FIRST,
+    SECOND,
     Record,
     cause,
     claim,
@@ -19,12 +19,13 @@ from sample_results import (
     deviation,
     observation,
     raised,
-    returned,
-    sample,
+    sample_step,
+    shows,
     target,
     timing,
 )
-from sample_results import cell as cell_of
+from records import cell as cell_of
+from sample_results import HOSTILE, MARKUP, sample
 from site_pages import Tags, classed, loaded, text_in, tree
 
 from reports.analysis.effects.effect import Effect
@@ -74,22 +75,21 @@ def test_a_clause_without_its_program_says_how_to_print_it() -> None:
 
 
 def stepped(*steps: Record) -> list[Record]:
-    return [observation(0, steps=list(steps))]
+    return [observation(*steps)]
 
 
 def job(*texts: str) -> list[Record]:
     """The steps of a plain job: a process each, its end and what it printed."""
     return [
-        returned() | {"name": f"process {number}", "extra": {"text": text}}
+        sample_step() | {"name": f"process {number}", "extra": {"text": text}}
         for number, text in enumerate(texts)
     ]
 
 
 A = clause("errors.a", topologies=["1x8"])
-FIRST, SECOND = {"name": "first call"}, {"name": "second call"}
-FAILS = stepped(raised() | FIRST, raised() | SECOND)
-FAILS_AGAIN = stepped(returned() | FIRST, raised() | SECOND)
-WORKS = stepped(returned() | FIRST, returned() | SECOND)
+FAILS = stepped(raised(name=FIRST), raised(name=SECOND))
+FAILS_AGAIN = stepped(sample_step(), raised(name=SECOND))
+WORKS = stepped(sample_step(), sample_step(name=SECOND))
 
 
 class Happened(unittest.TestCase):
@@ -119,7 +119,7 @@ class Happened(unittest.TestCase):
             (
                 "a remedy's error",
                 "conforms",
-                {"observations": stepped(raised() | {"name": "without the fix"}, returned())},
+                {"observations": stepped(raised(name="without the fix"), sample_step())},
                 "returns",
             ),
         ]
@@ -185,12 +185,18 @@ class Clauses(unittest.TestCase):
 
     @parameterized.expand(
         [
-            ("a long message", {"observations": stepped(raised(message="x" * 1_000_000))}),
+            (
+                "a long message",
+                {"observations": stepped(raised(message="x" * 1_000_000))},
+            ),
             (
                 "a long log",
-                {"observations": stepped(returned(logs=[{"message": "y" * 10**5}] * 30))},
+                {"observations": stepped(sample_step(logs=[{"message": "y" * 10**5}] * 30))},
             ),
-            ("many processes", {"observations": [observation(p, extra=p) for p in range(64)]}),
+            (
+                "many processes",
+                {"observations": [observation(process=p, extra=p) for p in range(64)]},
+            ),
             ("a long reason", {"reason": "z " * 50_000}),
             ("hostile", {"reason": HOSTILE * 1_000}),
         ]
@@ -329,15 +335,7 @@ def shown(page: Page) -> str:
 
 class Causes(unittest.TestCase):
     def test_where_it_shows_comes_from_cells(self) -> None:
-        entry = {
-            "observed": "^raised",
-            "why": "It is so.",
-            "link": None,
-            "kind": "implementation",
-            "review": None,
-            "jax": None,
-            "cause": "dies",
-        }
+        entry = deviation(cause="dies")
         results = results_of(
             *head(A, clause("errors.fix", topologies=["1x8"], expected={PMAP: "returns"})),
             cause("dies"),
@@ -382,26 +380,18 @@ class Causes(unittest.TestCase):
     def test_who_only_returns_otherwise_is_under_the_cause_where_it_is_shown_of_it(
         self, name: str, shown_of: str, expected: str, there: bool
     ) -> None:
-        shows = {"implementation": [shown_of], "jax": "", "topology": ["1x8"], "prints": "1"}
         legacy, new = "legacy_pmap", "shard_map"
         results = results_of(
             *head(clause("errors.a", cause="dies", expected={legacy: "returns", new: expected})),
-            cause("dies", shows=[shows | {"raises": "", "ends": ""}]),
+            cause("dies", shows=[shows(shown_of)]),
             cell("0.9.0", implementation=new),
         )
         (one,) = causes(Effects(results))
         assert bool(one.places) == there, name
 
     def test_what_its_program_shows_stands_on_its_page(self) -> None:
-        shows = {
-            "implementation": [PMAP],
-            "jax": "<0.10",
-            "topology": ["1x8"],
-            "prints": "kept\nkept",
-            "raises": "",
-            "ends": "SIGSEGV",
-        }
-        site = render(results_of(*sample(), cause("dies", shows=[shows])))
+        killed = shows(PMAP, "kept\nkept", jax="<0.10", ends="SIGSEGV")
+        site = render(results_of(*sample(), cause("dies", shows=[killed])))
         text = Tags(site["causes/dies.html"]).text
         assert "new pmap on 1x8" in text
         assert "jax <0.10" in text

@@ -7,9 +7,21 @@ import unittest
 from typing import Any
 
 from parameterized import parameterized
-from recorded_steps import finding, raised, returned
-from sample_results import HOSTILE, MARKUP, Record, cause, claim, clause, target, unavailable
-from sample_results import cell as cell_on
+from records import (
+    Record,
+    cause,
+    claim,
+    clause,
+    deviation,
+    finding,
+    observation,
+    raised,
+    returned,
+    target,
+    unavailable,
+)
+from records import cell as cell_on
+from sample_results import HOSTILE, MARKUP
 from site_pages import Tags, links_in, results_of, tree
 
 from reports.analysis.effects.pairs import Effects
@@ -35,20 +47,8 @@ def deviating(
     id: str, *, why: str = "It was removed.", kind: str = "documentation", **other: Any
 ) -> Record:
     """A cell in which something else happened than the document says."""
-    entry = {
-        "observed": "^raised",
-        "why": why,
-        "link": "https://example.org/1",
-        "kind": kind,
-        "review": None,
-        "jax": None,
-        "cause": "",
-    }
+    entry = deviation(observed="^raised", why=why, kind=kind, review=None, jax=None)
     return cell(id, "known deviation", deviation=entry | other.pop("entry", {}), **other)
-
-
-def seen(*steps: Record) -> Record:
-    return {"process": 0, "steps": [*steps]}
 
 
 def placed(slug: str, heading: str, order: int, **other: Any) -> Record:
@@ -217,7 +217,7 @@ class Errata(unittest.TestCase):
         assert " none of 2 " in text
 
     def test_a_job_is_told_from_a_process_of_a_cluster_that_is_named(self) -> None:
-        hangs = finding("process 0", "hangs | made", "note")
+        hangs = finding("hangs | made", "note", step="process 0")
         _, text = self.entry(deviating("errors.a", reason="process 0: hangs", findings=[hangs]))
         ((where, what),) = self.seen_instead(text)
         assert ("1x8" in where, what) == (False, "process 0: hangs")
@@ -322,24 +322,24 @@ class Errata(unittest.TestCase):
         assert groups[-1].severity is Severity.PLATFORM
 
     def test_what_harms_most_comes_first_with_what_happens_instead(self) -> None:
-        wrong = [finding("first call", "same shape, wrong values: [2.]", "value")]
-        refused = [finding("first call", "raised ValueError: no", "error")]
+        wrong = [finding("same shape, wrong values: [2.]", "value")]
+        refused = [finding("raised ValueError: no", "error")]
         results = results_of(
             OLD,
             *(placed(slug, "First", order) for order, slug in enumerate("abc")),
             *(clause(f"errors.{slug}", claim=slug) for slug in "ab"),
             clause("errors.c", claim="c", fixes="errors.a"),
             deviating(
-                "errors.a", findings=refused, observations=[seen(raised("ValueError", "no"))]
+                "errors.a", findings=refused, observations=[observation(raised("ValueError", "no"))]
             ),
             deviating(
                 "errors.b",
                 reason="first call: wrong",
                 findings=wrong,
-                observations=[seen(returned(2.0))],
+                observations=[observation(returned([2.0]))],
             ),
             deviating(
-                "errors.c", findings=refused, observations=[seen(raised("ValueError", "no"))]
+                "errors.c", findings=refused, observations=[observation(raised("ValueError", "no"))]
             ),
         )
         groups = errata_page(Effects(results), documents(results)).groups

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from xml.etree.ElementTree import Element
 
 from parameterized import parameterized
-from sample_results import Record, claim, deviation, target
+from records import Record, claim, deviation, target
 from site_pages import Tags, loaded, text_in, tree
 from two_sides import FAILS, FINE, FROM, TO, program, ran
 

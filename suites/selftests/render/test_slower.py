@@ -5,7 +5,7 @@ from __future__ import annotations
 from unittest import TestCase
 
 from parameterized import parameterized
-from sample_results import Record, cell, claim, clause, target, timing
+from records import Record, cell, claim, clause, target, timing
 from site_pages import results_of
 
 from reports.render.site.slower import slower

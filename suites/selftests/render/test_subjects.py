@@ -5,8 +5,7 @@ from __future__ import annotations
 from unittest import TestCase
 
 from parameterized import parameterized
-from recorded_steps import step
-from sample_results import Record, cause, cell, claim, clause, deviation, target, timing
+from records import Record, cause, cell, claim, clause, deviation, step, target, timing
 from site_pages import Tags, links_in, results_of, section, text_in, tree
 from two_sides import FAILS, FINE, FROM, HEAD, TO, ran
 

@@ -9,17 +9,9 @@ from unittest import TestCase
 import numpy as np
 import pytest
 from fake_pool import SPEC, FakePool, cell_of, nodeid_of, record_of, runner_on
-from observations import (
-    SECOND,
-    clause_of,
-    doubled,
-    observation,
-    observations,
-    raised,
-    received,
-    returned,
-)
+from judged import clause_of, received
 from parameterized import parameterized
+from records import SECOND, doubled, observation, observations, raised, returned
 
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.loading import Catalogue, load

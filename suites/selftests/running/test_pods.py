@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 from unittest import TestCase
 
 import jsonschema
 import msgspec
 import pytest
 from parameterized import parameterized
+from records import growth
 
 from conformance.catalogue.loading import load as load_clauses
 from conformance.model.records import Growth
@@ -23,26 +23,7 @@ from reports.store.results import load
 
 SCHEMA = schema()
 
-POINT = {
-    "slice": "v5p:2x2x2",
-    "chips": 8,
-    "collectives": {"all-reduce": 1},
-    "bytes": 3 << 20,
-    "result": 1 << 20,
-    "array": 8 << 20,
-}
-GROWTH: dict[str, Any] = {
-    "kind": "growth",
-    "clause": "indexing.integer.jit-zero",
-    "text": "`x[0]` under jit",
-    "implementation": "shard_map",
-    "target": "jax==0.12.0.1",
-    "jax": "0.12.0.1",
-    "libtpu": "0.0.50.1",
-    "chip": "TPU v5",
-    "row": 1 << 20,
-    "points": [POINT, {**POINT, "slice": "v5p:2x2x4", "chips": 16, "bytes": 6 << 20}],
-}
+GROWTH = growth("indexing.integer.jit-zero", (8, 3 << 20), (16, 6 << 20))
 
 
 class Slices(TestCase):
@@ -103,7 +84,7 @@ class Records(TestCase):
 
 def test_growths_are_read_and_a_later_one_replaces_an_earlier(tmp_path: Path) -> None:
     file = tmp_path / "pods.jsonl"
-    later = {**GROWTH, "points": [POINT]}
+    later = {**GROWTH, "points": GROWTH["points"][:1]}
     file.write_text("".join(json.dumps(one) + "\n" for one in (GROWTH, later)))
     (one,) = load([file]).growths
     assert (one.clause, [point.chips for point in one.points]) == (GROWTH["clause"], [8])

@@ -11,9 +11,10 @@ from typing import Any
 from unittest import TestCase
 
 import pytest
-import sample_results
-from observations import clause_of, doubled
+import records
+from judged import clause_of
 from parameterized import parameterized
+from records import doubled
 
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.loading import load
@@ -135,7 +136,7 @@ def test_a_run_without_has_all() -> None:
 def test_durations_are_those_of_a_results_file(tmp_path: Path) -> None:
     cell = CellId("errors.a", "new_pmap", "2x2", "jax==0.9.0")
     where = {"topology": cell.topology, "target": cell.target}
-    record = sample_results.cell(cell.clause, seconds=2.5, **where)
+    record = records.cell(cell.clause, seconds=2.5, **where)
     file = tmp_path / "old.jsonl"
     file.write_text(f'{json.dumps(record)}\n{{"kind": "cel')
     assert sharding.durations(file) == {cell: 2.5}

@@ -10,8 +10,9 @@ from unittest import TestCase
 
 import pytest
 from fake_pool import FACTS, SPEC, TARGET, FakePool, cell_of, runner_on
-from observations import clause_of, doubled, observations, raised
+from judged import clause_of
 from parameterized import parameterized
+from records import doubled, observations, raised
 
 from conformance.catalogue.loading import Catalogue
 from conformance.model.records import Cell

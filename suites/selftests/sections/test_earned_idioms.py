@@ -11,8 +11,8 @@ from unittest import TestCase
 
 import numpy as np
 from fabricated import NEWEST, verdict_of
-from observations import gave, raised, returned
 from parameterized import parameterized
+from records import gave, raised, returned
 
 from conformance.model.verdicts import Verdict
 from conformance.sections.idioms import memory, sized

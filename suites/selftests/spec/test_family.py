@@ -12,8 +12,8 @@ from typing import Any, cast
 from unittest import TestCase
 
 import pytest
-from observations import doubled
 from parameterized import parameterized
+from records import doubled
 
 from conformance.spec.clause import Clause, Timing, clause, devices
 from conformance.spec.expectation import not_applicable, returns

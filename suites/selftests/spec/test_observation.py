@@ -10,8 +10,9 @@ from unittest import TestCase
 import ml_dtypes
 import numpy as np
 import pytest
-from observations import JAX, leaf, observation, raised, received, returned
+from judged import received
 from parameterized import parameterized
+from records import JAX, leaf, observation, raised, returned
 
 from conformance.spec.codes import Code
 from conformance.spec.comparing import HALF_TOLERANCE, difference

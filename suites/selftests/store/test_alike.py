@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from parameterized import parameterized
-from sample_results import (
+from records import (
     Record,
     cause,
     cell,
@@ -18,7 +18,7 @@ from sample_results import (
     deviation,
     finding,
     observation,
-    returned,
+    sample_step,
     target,
 )
 from two_sides import FAILS, FINE, TO, program, ran, read
@@ -36,7 +36,7 @@ def text(value: Any) -> bytes:
     return json.dumps([value]).encode()
 
 
-SEEN = {"process": 0, "jax": "0.9.0", "seconds": 0.25, "steps": [{"name": "call", "frames": ["a"]}]}
+SEEN = observation({"name": "call", "frames": ["a"]}, seconds=0.25)
 
 
 class Alike(unittest.TestCase):
@@ -123,8 +123,8 @@ class Alike(unittest.TestCase):
 
     def cells(self) -> list[Cell]:
         """Two cells that did the same, and two of which something else is wrong."""
-        held = [finding(True)]
-        wrong = [[finding(False) | {"saw": saw}] for saw in ("6", "7")]
+        held = [finding(holds=True)]
+        wrong = [[finding(saw)] for saw in ("6", "7")]
         versions = ("0.8.0", "0.9.0", "0.10.0", "0.12.0.1")
         verdicts = ("conforms", "conforms", "deviates", "deviates")
         findings = (held, held, *wrong)
@@ -135,7 +135,7 @@ class Alike(unittest.TestCase):
         ]
         for jax, verdict, found in zip(versions, verdicts, findings, strict=True):
             place = {"target": f"jax=={jax}", "implementation": "new_pmap", "topology": "1x8"}
-            seen = [observation(0, steps=[returned()]) | {"jax": jax}]
+            seen = [observation(sample_step()) | {"jax": jax}]
             records.append(cell("errors.a", verdict, **place, findings=found, observations=seen))
         with TemporaryDirectory() as folder:
             file = Path(folder, "results.jsonl")
