@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest import TestCase
 
 import pytest
 import records
 from judged import clause_of
-from parameterized import parameterized
 from records import doubled
 
 from conformance.catalogue.claims import load_claims
@@ -90,15 +88,17 @@ def test_the_order_of_options_does_not_matter() -> None:
     assert shards[0] == shards[1]
 
 
-class ParseTest(TestCase):
-    @parameterized.expand([("1/1", (1, 1)), ("3/12", (3, 12)), ("12/12", (12, 12))])
-    def test_reads(self, text: str, found: tuple[int, int]) -> None:
-        assert parse(text) == found
+@pytest.mark.parametrize(
+    ("text", "found"), [("1/1", (1, 1)), ("3/12", (3, 12)), ("12/12", (12, 12))]
+)
+def test_reads(text: str, found: tuple[int, int]) -> None:
+    assert parse(text) == found
 
-    @parameterized.expand([("0/12",), ("13/12",), ("3",), ("3/0",), ("-1/2",), ("a/b",), ("",)])
-    def test_refuses(self, text: str) -> None:
-        with pytest.raises(ValueError, match="write which of how many"):
-            parse(text)
+
+@pytest.mark.parametrize("text", ["0/12", "13/12", "3", "3/0", "-1/2", "a/b", ""])
+def test_refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="write which of how many"):
+        parse(text)
 
 
 # In a run
