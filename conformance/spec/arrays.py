@@ -88,9 +88,7 @@ def _also(
 
 
 def dealt_out(place: Place, sharding: Mapping[str, Any]) -> bool:
-    """For `sharded`: return whether it is a PmapSharding of the leading dimension over these
-    devices.
-    """
+    """Return whether it is a PmapSharding of dimension 0 over these devices, for `sharded`."""
     here = place.topology.devices_per_process
     chunks = (
         rf"ShardingSpec\(\(Chunked\({here}\)(, NoSharding\(\))*,?\), \(ShardedAxis\(axis=0\),\)\)"
