@@ -77,7 +77,9 @@ def _also(
     values: Expectation, text: str, problem: Callable[[Place, Step], str | None]
 ) -> OfEachStep:
     if not isinstance(values, OfEachStep):
-        raise TypeError(f"{values.text}: no expectation of a step")
+        raise TypeError(
+            f"{values.text!r} is not about a step; give returns() or a combination of it"
+        )
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         right, saw = values.check_step(place, step)

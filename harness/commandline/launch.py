@@ -179,7 +179,10 @@ def _topology(text: str, hosts: int) -> Topology:
             f"--topology {topology}: at most {MOST_PROCESSES} processes run on one machine"
         )
     if topology.processes < hosts:
-        raise UsageError(f"--topology {topology} has fewer processes than --hosts: {hosts}")
+        raise UsageError(
+            f"--topology {topology} has fewer processes than --hosts ({hosts}); "
+            "each host runs at least one"
+        )
     return topology
 
 

@@ -282,7 +282,7 @@ def test_one_function_may_say_what_all_of_them_do() -> None:
         ("errors.{form}", {"form": {"": ZERO}}, r"clause id 'errors\.' is not dotted"),
         ("errors.{form}", {"fact": "Errors of {form}"}, "the fact 'Errors of zero' is not dotted"),
         ("errors.{form}", {"needs": devices(9)}, r"errors\.zero can run on none of its topologies"),
-        ("errors.{form}", {"topologies": "1x8"}, "topologies is a tuple"),
+        ("errors.{form}", {"topologies": "1x8"}, "topologies is a text; write a tuple"),
     ],
     ids=lambda value: value if isinstance(value, str) and value.startswith("errors") else "",
 )
