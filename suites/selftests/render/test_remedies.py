@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from records import cell, claim, clause, target, write
+from records import Record, cell, claim, clause, finding, target, write
 
 from reports.analysis.effects.remedies import Help, fared, remedy
 from reports.render.site.marks import Mark
@@ -14,6 +14,12 @@ from reports.render.site.remedies import remedies
 from reports.store.results import load
 
 PLACES = ("1x8", "2x2", "4x2")
+
+
+def judged(expected: str, verdict: str) -> list[Record]:
+    """Return what the judge finds of a step that returns, or raises, as it is expected to."""
+    code = "error" if expected.startswith("raises") else "value"
+    return [finding(code=code, holds=verdict == "conforms")]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +38,7 @@ def test_what_its_cells_say(
     name: str, verdicts: tuple[str, ...], expected: str, mark: Mark, word: str
 ) -> None:
     cells = [
-        cell("errors.fix", verdict, topology=place)
+        cell("errors.fix", verdict, topology=place, findings=judged(expected, verdict))
         for place, verdict in zip(PLACES, verdicts, strict=True)
         if verdict
     ]
@@ -80,8 +86,14 @@ def test_whether_it_helps(
         expected={implementation: said for implementation, (said, _) in under.items()},
     )
     cells = [
-        cell("errors.fix", verdict, implementation=implementation, topology="1x8")
-        for implementation, (_, verdict) in under.items()
+        cell(
+            "errors.fix",
+            verdict,
+            implementation=implementation,
+            topology="1x8",
+            findings=judged(said, verdict),
+        )
+        for implementation, (said, verdict) in under.items()
     ]
     with TemporaryDirectory() as folder:
         records = [target(), claim("migrate-pmap.errors"), fix, *cells]
