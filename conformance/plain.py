@@ -71,7 +71,7 @@ def start(
     The arguments, and what is raised, are those of `run`.
     """
     if implementation not in COLUMNS:
-        close = did_you_mean(implementation, COLUMNS)
+        close = did_you_mean(implementation, COLUMNS) or f"; there are {', '.join(COLUMNS)}"
         raise ValueError(f"no implementation is called {implementation}{close}")
     asked = Topology.parse(topology)
     number = int(os.environ.get(VARIABLE, "0")) if process is None else process

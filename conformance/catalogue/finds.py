@@ -100,7 +100,7 @@ _TEXTS = ("says", "after", "proved", "effect", "asked", "to", "needs", "once")
 def parse_finds(raw: Any) -> tuple[Find, ...]:
     """Parse the rules of a `[[find]]` array; FindError names the invalid rule and the error."""
     if not (isinstance(raw, list) and raw and all(isinstance(one, dict) for one in raw)):
-        raise FindError("find must be written [[find]]")
+        raise FindError("find is not an array of tables; write each rule as [[find]]")
     return tuple(_find(one) for one in raw)
 
 
@@ -110,12 +110,17 @@ def _find(raw: Mapping[str, Any]) -> Find:
         raise FindError(f"[[find]] event {event!r} is none of {', '.join(EVENTS)}")
     known = {"event", "unless", *_TEXTS, *EVENTS[event]}
     if unknown := sorted(raw.keys() - known):
-        raise FindError(f"[[find]] of event {event} has no {', '.join(unknown)}")
+        raise FindError(
+            f"[[find]] of event {event} has no {', '.join(unknown)}; "
+            f"it may have {', '.join(sorted(known))}"
+        )
     for key in raw.keys() & {*_TEXTS}:
         if not (isinstance(raw[key], str) and raw[key].strip()):
             raise FindError(f"[[find]] {key} must be a text")
     if raw.get("effect") and raw["effect"] not in SEVERITIES:
-        raise FindError(f"[[find]] effect is none of {', '.join(SEVERITIES)}")
+        raise FindError(
+            f"[[find]] effect is {raw['effect']!r}; give one of {', '.join(SEVERITIES)}"
+        )
     if raw.get("proved") and not raw.get("after"):
         raise FindError(
             "[[find]] proved names the clause that proves the rewriting in after: add after"

@@ -54,7 +54,9 @@ def program_digest(clause: Clause) -> str:
     home = module_of(clause.probe.__module__)
     name = clause.probe.__name__
     if name not in home.bound:
-        raise ValueError(f"{clause.id}: its probe {name} is no function at the top of {home.name}")
+        raise ValueError(
+            f"{clause.id}: its probe {name} is not at the top level of {home.name}; define it there"
+        )
     probe = home, undeclared(home.bound[name])
     made = _row_makers(clause)
     used: frozenset[str] = frozenset()

@@ -74,12 +74,19 @@ class Catalogue:
         """Raise CatalogueError if a clause names a claim or a fixed clause that does not exist."""
         for one in self.clauses.values():
             if one.claim not in claims.claims:
-                raise CatalogueError(f"clause {one.id}: claims.toml has no claim {one.claim!r}")
+                raise CatalogueError(
+                    f"clause {one.id}: claims.toml has no claim {one.claim!r}; "
+                    "add it, or correct the slug"
+                )
             if one.fixes is not None and one.fixes not in self.clauses:
-                raise CatalogueError(f"clause {one.id} fixes {one.fixes!r}, which is no clause")
+                raise CatalogueError(
+                    f"clause {one.id} fixes {one.fixes!r}, which is no clause; give the id of one"
+                )
             for shown in one.timing.illustrates if one.timing else ():
                 if shown not in self.clauses:
-                    raise CatalogueError(f"{one.id} illustrates {shown!r}, which is no clause")
+                    raise CatalogueError(
+                        f"{one.id} illustrates {shown!r}, which is no clause; give the id of one"
+                    )
 
 
 def load(names: Iterable[str] = (PACKAGE,)) -> Catalogue:

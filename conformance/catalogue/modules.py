@@ -62,7 +62,9 @@ def module_of(name: str) -> Module:
     """Read a module of this project from its file; ModuleMissing where there is none."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        raise ModuleMissing(f"the module {name} has no file")
+        raise ModuleMissing(
+            f"the module {name} has no source file, so its programs have no identity"
+        )
     text = Path(spec.origin).read_text(encoding="utf-8")
     bound: dict[str, ast.stmt] = {}
     imported: dict[str, tuple[str, str | None]] = {}

@@ -100,7 +100,10 @@ def _recorded(
             if cell.verdict == Verdict.KNOWN_DEVIATION or entry.warns is not None:
                 excused.add(at[id(entry)])
     if not any(ran.values()):
-        raise ResultsError(f"{', '.join(map(str, files))}: no cell of a clause that still exists")
+        raise ResultsError(
+            f"{', '.join(map(str, files))}: no cell is of a clause of this catalogue; "
+            "give results of this version"
+        )
     found.jax, found.gone = _sorted(versions), len(gone)
     for one in clauses.values():
         _add_clause(found, one, ran[one.id], judged)

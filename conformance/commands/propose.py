@@ -142,7 +142,10 @@ def propose(
     """
     judged = _Judged(catalogue, deviations, files)
     if not judged.cells:
-        raise ResultsError(f"{', '.join(map(str, files))}: no cell of a clause that still exists")
+        raise ResultsError(
+            f"{', '.join(map(str, files))}: no cell is of a clause of this catalogue; "
+            "give results of this version"
+        )
     found = Proposal(judged=judged.cells, unproven=judged.unproven)
     without = judged.without
     for number, some in sorted(judged.of_entry.items()):

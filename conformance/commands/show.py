@@ -61,7 +61,8 @@ def show(
 
 def _named(catalogue: Catalogue, id: str) -> Clause:
     if id not in catalogue.clauses:
-        raise ValueError(f"no clause is called {id}{did_you_mean(id, catalogue.clauses)}")
+        meant = did_you_mean(id, catalogue.clauses) or "; `list clauses` lists them"
+        raise ValueError(f"no clause is called {id}{meant}")
     return catalogue.clauses[id]
 
 

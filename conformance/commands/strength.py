@@ -61,7 +61,10 @@ def strength(
         if cell.clause in chosen.clauses and cell_id(cell) in taken
     ]
     if not cells:
-        raise ResultsError(f"{', '.join(map(str, files))}: no cell that conforms or is excused")
+        raise ResultsError(
+            f"{', '.join(map(str, files))}: no cell conforms or has a deviation entry; "
+            "give results with such cells"
+        )
     if recorded.gone:
         print(f"{len(recorded.gone)} recorded clauses no longer exist", file=sys.stderr)
     parsed = {id(cell): observations(cell) for cell, _ in cells}

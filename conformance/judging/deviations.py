@@ -418,7 +418,10 @@ def _entry(place: str, table: str, raw: dict[str, Any]) -> Deviation:
         raw[key] = _tuple(raw[key])
     unknown = set(raw["implementation"]) - set(COLUMNS)
     if unknown:
-        raise DeviationError(f"{where}: no implementation is called {', '.join(sorted(unknown))}")
+        raise DeviationError(
+            f"{where}: no implementation is called {', '.join(sorted(unknown))}; "
+            f"there are {', '.join(COLUMNS)}"
+        )
     if "processes" in raw:
         raw["processes"] = _processes_by_step(raw["processes"], raw.get("steps"), where)
     if "cells" in raw:

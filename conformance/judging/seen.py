@@ -207,7 +207,9 @@ def step_pattern(table: Any) -> StepPattern:
         code = [fields["code"]] if isinstance(fields["code"], str) else fields["code"]
         known = [one.value for one in Code]
         if not isinstance(code, list) or not code or not set(code) <= set(known):
-            raise PatternError(f"code is {fields['code']!r}, not of {', '.join(known)}")
+            raise PatternError(
+                f"code is {fields['code']!r}, not of {', '.join(known)}; give one, or a list"
+            )
         fields["code"] = sorted(code)
     elif not fields.keys() & {"type", "message"}:
         raise PatternError("a step that raises nothing needs `code`: what was compared and failed")

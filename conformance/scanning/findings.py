@@ -110,7 +110,7 @@ class Report:
 
 
 def in_cell(finding: Finding, cells: Sequence[Cell]) -> Finding:
-    """A finding of a notebook's program, by its cell and the line there; `--fix` leaves it."""
+    """Return a finding of a notebook with its cell and the line there; `--fix` leaves it."""
     cell, at = cell_at(cells, finding.place.line), finding.place
     before = cell.line - 1
     place = Place(at.line - before, at.column, at.end_line - before, at.end_column)

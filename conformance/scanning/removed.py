@@ -32,7 +32,7 @@ class Removed:
 def with_removed(
     issues: Iterable[tuple[Cause, Change]], causes: Iterable[Cause], names: Iterable[Removed]
 ) -> list[tuple[Cause, Change]]:
-    """The known issues, with the one about removed names where any goes away."""
+    """Return the known issues, with that of removed names where any of them goes away."""
     found = list(issues)
     covered = {name for cause, _ in found for find in cause.finds for name in _names(find)}
     finds = tuple(_finds(names, covered))

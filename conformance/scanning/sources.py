@@ -108,7 +108,7 @@ class Source:
 
 
 def read_python(file: Path) -> Notebook:
-    """The program of a Python file or a notebook. UnreadableError where there is none."""
+    """Return the program of a Python file or a notebook; UnreadableError if it has none."""
     if file.suffix.lower() != notebooks.SUFFIX:
         return Notebook(read_text(file), ())
     try:

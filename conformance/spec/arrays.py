@@ -77,7 +77,9 @@ def _also(
     values: Expectation, text: str, problem: Callable[[Place, Step], str | None]
 ) -> OfEachStep:
     if not isinstance(values, OfEachStep):
-        raise TypeError(f"{values.text}: no expectation of a step")
+        raise TypeError(
+            f"{values.text!r} is not about a step; give returns() or a combination of it"
+        )
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         right, saw = values.check_step(place, step)
@@ -88,9 +90,7 @@ def _also(
 
 
 def dealt_out(place: Place, sharding: Mapping[str, Any]) -> bool:
-    """For `sharded`: return whether it is a PmapSharding of the leading dimension over these
-    devices.
-    """
+    """Return whether it is a PmapSharding of dimension 0 over these devices, for `sharded`."""
     here = place.topology.devices_per_process
     chunks = (
         rf"ShardingSpec\(\(Chunked\({here}\)(, NoSharding\(\))*,?\), \(ShardedAxis\(axis=0\),\)\)"

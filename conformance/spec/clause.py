@@ -281,7 +281,10 @@ def add_clause(
         why = "; ".join(filter(None, unmet)) or "it names no topology"
         raise ValueError(f"clause {id} can run on none of its topologies: {why}")
     if not ID.fullmatch(one.fact):
-        raise ValueError(f"clause {id}: the fact {one.fact!r} is not dotted lower-case words")
+        raise ValueError(
+            f"clause {id}: the fact {one.fact!r} is not dotted lower-case words, "
+            "as errors.other-device"
+        )
     clauses: list[Clause] = probe.__dict__.setdefault("clauses", [])
     clauses.append(one)
 
@@ -301,10 +304,16 @@ def checked(id: str, declared: Mapping[str, Any]) -> None:
             "not_applicable(reason)"
         )
     if JAX in expect and len(expect) > 1:
-        raise ValueError(f"clause {id}: without a map it has the column {JAX!r} only")
+        raise ValueError(
+            f"clause {id}: it expects something of {JAX!r}, so it maps nothing; "
+            "remove the other implementations"
+        )
     unknown = expect.keys() - set(COLUMNS)
     if unknown:
-        raise ValueError(f"clause {id}: no implementation is called {', '.join(sorted(unknown))}")
+        raise ValueError(
+            f"clause {id}: no implementation is called {', '.join(sorted(unknown))}; "
+            f"there are {', '.join(COLUMNS)}"
+        )
     if isinstance(declared.get("topologies"), str):
         topologies = declared["topologies"]
-        raise ValueError(f"clause {id}: topologies is a tuple, as in ({topologies!r},)")
+        raise ValueError(f"clause {id}: topologies is a text; write a tuple: ({topologies!r},)")

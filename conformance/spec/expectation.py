@@ -371,9 +371,7 @@ def sharded(
 
 
 def along(*axes: str | None) -> Callable[[Place, Mapping[str, Any]], bool]:
-    """For `sharded`: return whether it is a NamedSharding with this spec, ignoring trailing
-    None.
-    """
+    """Return whether it is a NamedSharding with this spec, without trailing None, for `sharded`."""
     wanted = _without_trailing_none(axes)
 
     def holds(place: Place, sharding: Mapping[str, Any]) -> bool:

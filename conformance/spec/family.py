@@ -122,7 +122,7 @@ def declare_rows(
         raise ValueError(f"family {id!r} has the tables {sorted(tables)}: name each of them once")
     for name, rows in tables.items():
         if not rows:
-            raise ValueError(f"family {id!r}: the table {name!r} has no rows")
+            raise ValueError(f"family {id!r}: the table {name!r} has no rows; add one")
     of_rows = {**(defaults or {}), **dict(_of_rows(id, tables, arguments)), **arguments}
     if "claim" not in of_rows:
         raise ValueError(f"family {id!r} has no claim, and its rows have none: give claim=")

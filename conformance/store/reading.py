@@ -40,7 +40,7 @@ class Line(NamedTuple):
 
 
 def lines(file: Path) -> Iterator[Line]:
-    """The lines of a file, decompressed where its name says so; ResultsError names the file."""
+    """Yield the lines of a file, decompressed if its name says so; ResultsError names the file."""
     try:
         with lzma.open(file) if file.suffix == XZ else file.open("rb") as stream:
             offset = 0
@@ -65,7 +65,7 @@ class _LongLine(Exception):
 
 
 def lines_ahead(stream: IO[bytes], size: int = _BLOCK) -> Iterator[bytes]:
-    """The lines of a stream; while some are looked at, the next block is read by another thread."""
+    """Yield the lines of a stream, of which another thread reads the next `block` bytes ahead."""
     rest = io.BytesIO()
     done = 0
     for block in _blocks(stream, size):
@@ -139,6 +139,6 @@ def _is_json(text: bytes) -> bool:
 
 
 def no_record(file: Path, number: int, error: Exception) -> ResultsError:
-    """The error of a line that is no record, for whoever finds out."""
+    """Return the error for a line that is no record; the caller raises it."""
     what = str(error) if isinstance(error, NoValue) else f"{type(error).__name__}: {error}"
     return ResultsError(f"{file}:{number}: not a record of a results file: {what}")

@@ -39,7 +39,7 @@ def add() -> Body:
 
 
 def addend(width: int) -> Any:
-    """An unmapped argument to add to each row: 10, 20, ... (float32)."""
+    """Return an unmapped argument to add to each row: 10, 20, ... (float32)."""
     return np.arange(10, 10 * width + 10, 10, dtype=np.float32)
 
 

@@ -132,7 +132,7 @@ def _short(kind: str, text: str) -> str:
 
 
 def examine(library: str) -> dict[str, Any]:
-    """The record of one library, imported first of all."""
+    """Return the record of one library, which is imported before any other."""
     before = jax.config.values.get(MERGE)
     imported, module = run(lambda: importlib.import_module(MODULES[library]))
     found: dict[str, Any] = {**imported}

@@ -76,7 +76,7 @@ def walk(name: str, found: Modules) -> Modules:
 
 
 def defined(module: ModuleType) -> set[str]:
-    """The public names of a module, by its source; all of `dir` where there is none."""
+    """Return the public names of a module by its source; all of `dir` if it has none."""
     try:
         tree = ast.parse(inspect.getsource(module))
     except (OSError, TypeError):
@@ -170,7 +170,7 @@ def _of_jax(value: object) -> bool:
 
 
 def arguments(function: Any) -> tuple[str, ...] | None:
-    """The arguments that can be passed by name; None where any may be, or nothing is known."""
+    """Return the arguments that can be passed by name; None if any can be, or none is known."""
     if isinstance(function, type) or not callable(function):
         return None
     try:

@@ -158,7 +158,7 @@ def _clause(
     clauses = load().clauses
     one = clauses.get(chosen.clause)
     if one is None:
-        meant = did_you_mean(chosen.clause, clauses)
+        meant = did_you_mean(chosen.clause, clauses) or "; `list clauses` lists them"
         raise UsageError(f"no clause is called {chosen.clause}{meant}")
     name = chosen.implementation or (JAX if JAX in one.expect else IMPLEMENTATION)
     if name not in one.expect:

@@ -218,7 +218,7 @@ def _baseline(runs: Sequence[Mapping[str, Any]], side: tuple[str, str] | None) -
         if (one["implementation"], one["jax"]) == side:
             return one
     there = ", ".join(f"{one['implementation']}@{one['jax']}" for one in called)
-    raise UsageError(f"--baseline {'@'.join(side)}: not among what was run: {there}")
+    raise UsageError(f"--baseline {'@'.join(side)}: this side was not run; name one of {there}")
 
 
 def _status(baseline: Mapping[str, Any], found: Sequence[Compared], fail_on: str) -> int:

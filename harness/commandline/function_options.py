@@ -139,7 +139,7 @@ def check_implementations(names: list[str], mapped: bool) -> list[str]:
     for one in names:
         if one not in known:
             meant = did_you_mean(one, known) or f"; there are {', '.join(known)}"
-            raise UsageError(f"--implementation {one}: no implementation is called so{meant}")
+            raise UsageError(f"--implementation {one}: there is no such implementation{meant}")
         if mapped and one == IMPLEMENTATIONS[-1]:
             raise UsageError(
                 f"--implementation {one}: a function that maps by itself is run as it is: write "

@@ -45,6 +45,14 @@ On hosts it runs in the same folder, with the environment that the launcher give
 def _add(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} SCRIPT [ARG ...] [options] [-- SCRIPT-OPTION ...]"
     parser.epilog = f"{EXAMPLE}\n\n{parser.epilog}"
+    _add_program(parser)
+    _add_cluster(parser)
+    _add_hosts(parser)
+    _add_limits(parser)
+    options.add_format(parser, options.TEXT, options.JSON, options.MARKDOWN)
+
+
+def _add_program(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("script", metavar="SCRIPT", help="a Python file; with -m a module's name")
     parser.add_argument(
         "arguments", metavar="ARG", nargs="*", default=[], help="arguments of the script"
@@ -52,6 +60,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m", "--module", action="store_true", help="SCRIPT is a module's name, as of `python -m`"
     )
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--topology",
         default=TOPOLOGY,
@@ -69,6 +80,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--platform", default="cpu", metavar="NAME", help="cpu, cuda or tpu (default: %(default)s)"
     )
+
+
+def _add_hosts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hosts",
         metavar="A,B",
@@ -93,6 +107,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long hosts are waited for (default: %(default)g)",
     )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deadline",
         type=seconds,
@@ -109,7 +126,6 @@ def _add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-dir", type=Path, metavar="DIR", help="keep each process's output: DIR/process-N.log"
     )
-    options.add_format(parser, options.TEXT, options.JSON, options.MARKDOWN)
 
 
 def _run(chosen: argparse.Namespace) -> int:
@@ -163,7 +179,10 @@ def _topology(text: str, hosts: int) -> Topology:
             f"--topology {topology}: at most {MOST_PROCESSES} processes run on one machine"
         )
     if topology.processes < hosts:
-        raise UsageError(f"--topology {topology} has fewer processes than --hosts: {hosts}")
+        raise UsageError(
+            f"--topology {topology} has fewer processes than --hosts ({hosts}); "
+            "each host runs at least one"
+        )
     return topology
 
 

@@ -185,7 +185,7 @@ def _published(old: Side, new: Side) -> Mapping[str, Change]:
 
 
 def removed(old: Side, new: Side) -> Iterator[Removed]:
-    """The names that go away between two releases, without options."""
+    """Yield the names that go away between two releases, other than options."""
     from conformance.scanning.removed import Removed
     from reports.analysis.public_names import ARGUMENT, MODULE, NAME, load_names
 

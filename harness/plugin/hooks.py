@@ -239,13 +239,13 @@ def _wants_benchmark(config: pytest.Config) -> bool:
 
 @pytest.fixture
 def cell(cell_id: CellId, request: pytest.FixtureRequest) -> Cell:
-    """The cell that this item runs."""
+    """Return the cell of this item."""
     return Cell(cell_id, request.config.stash[_SESSION], request.node)
 
 
 @pytest.fixture
 def timed(contender: tuple[CellId, str], request: pytest.FixtureRequest) -> Timed:
-    """The contender of the time lane that this item measures."""
+    """Return the contender that this item times."""
     return Timed(*contender, request.config.stash[_SESSION], request.node)
 
 

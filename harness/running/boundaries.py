@@ -73,7 +73,7 @@ def bounds(versions: str, releases: Sequence[str]) -> Iterator[tuple[str, str]]:
 def of_entries(
     entries: Iterable[Deviation], clauses: Mapping[str, Clause], releases: Sequence[str]
 ) -> Iterator[Boundary]:
-    """The bounds of deviation entries; a warning that may be missing is settled by one cell."""
+    """Return the bounds of deviation entries; one cell settles a warning that may be absent."""
     cells = _cells(clauses)
     for entry in entries:
         if not any(fnmatchcase(PLATFORM, pattern) for pattern in entry.platform):
@@ -94,7 +94,7 @@ def of_causes(
     clauses: Mapping[str, Clause],
     releases: Sequence[str],
 ) -> Iterator[Boundary]:
-    """The bounds of known issues, by the cells that show each; those of programs are apart."""
+    """Return the bounds of known issues, from the cells that show each; not those of programs."""
     cells = _cells(clauses)
     for slug, cause in causes.items():
         bounded = list(_shown_bounds(cause, releases))
@@ -110,7 +110,7 @@ def of_causes(
 
 
 def of_programs(causes: Iterable[Cause], releases: Sequence[str]) -> Iterator[Boundary]:
-    """The bounds of known issues, by the programs that show them."""
+    """Return the bounds of known issues, from the programs that show them."""
     for cause in causes:
         for place, before, after in _shown_bounds(cause, releases):
             yield Boundary(cause.slug, before, after, (place,))
@@ -131,7 +131,7 @@ def _shown_bounds(cause: Cause, releases: Sequence[str]) -> Iterator[tuple[Cell,
 
 
 def between(before: str, after: str, releases: Sequence[str]) -> list[str]:
-    """The releases between two, which are adjacent where there is none."""
+    """Return the releases between two; empty if these are adjacent."""
     return [jax for jax in releases if Version(before) < Version(jax) < Version(after)]
 
 

@@ -22,7 +22,7 @@ Record = dict[str, Any]
 
 
 def examine(specs: Sequence[str], *, progress: Callable[[str], None]) -> Iterator[Record]:
-    """A record for each library of each target."""
+    """Return a record for each library of each target."""
     for text in specs:
         pins = parse_spec(text).pins
         target = provision(text, extras=() if pins else LIBRARIES, progress=progress)

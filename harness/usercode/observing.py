@@ -143,7 +143,7 @@ class Observer:
 
 @contextmanager
 def observer(catalogue: Sequence[str], progress: Progress) -> Iterator[Observer]:
-    """An observer of clauses of `catalogue`, whose clusters end with the block."""
+    """Yield an observer of clauses of `catalogue`; its clusters end with the block."""
     pool = Pool(catalogue, progress=progress)
     try:
         yield Observer(pool, progress)

@@ -172,7 +172,7 @@ class HostsLauncher:
             ended = self._starter.ended() if self._starter else None
             if ended is not None:
                 self.close()
-                raise TargetDown(f"{self._absent()} did not come: {ended}")
+                raise TargetDown(f"{self._absent()} did not connect: {ended}")
             now = time.monotonic()
             if now - began > self._patience_s:
                 waited, self._patience_s = self._patience_s, 0.0

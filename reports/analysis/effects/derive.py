@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from reports.analysis.comparing.fields import apart_by_rounding, message_kept
 from reports.analysis.effects.costs import costs
-from reports.analysis.effects.digest import RAISED, RETURNED, Died, Digest, Leaf, Step
+from reports.analysis.effects.digest import RAISED, RETURNED, Died, Digest, Failed, Leaf, Step
 from reports.analysis.effects.effect import SAME, Effect, ShownEffect, not_measured
 from reports.store.codes import (
     COLLECTIVE,
@@ -29,7 +29,8 @@ CRASHED = "crashed"
 OF_ALL_ROWS = "the array is of all processes' rows, not of this process's rows"
 NO_BASELINE = "the baseline says nothing of it"
 
-_WRONG = {VALUE, SHAPE, DTYPE}
+# How the values are wrong that are of no known mistake, by the code of what differs.
+_WRONG = {VALUE: "wrong values", SHAPE: "wrong shape", DTYPE: "wrong dtype"}
 _OF_CODE = {
     VALUE: Effect.WRONG_NUMBERS,
     SHAPE: Effect.WRONG_NUMBERS,
@@ -210,18 +211,15 @@ def _deadlocked(step: Step) -> bool:
     return step.outcome == RAISED and step.error == _DEADLOCK
 
 
-def _wrong(step: Step) -> str | None:
-    """Describe a value that differs from the model; None if none does."""
-    return next((one.saw for one in step.failed if one.code in _WRONG or one.mistake), None)
+def _wrong(step: Step) -> Failed | None:
+    """Return the comparison by which a value differs from the model; None if none does."""
+    return next((one for one in step.failed if one.code in _WRONG or one.mistake), None)
 
 
-def _other_numbers(step: Step, saw: str, before: str = "") -> ShownEffect:
-    return ShownEffect(
-        Effect.WRONG_NUMBERS,
-        f"{before}returns: {_cut(saw)}",
-        step.name,
-        f"{before}{message_kept(saw.split(':')[0])}",
-    )
+def _other_numbers(step: Step, wrong: Failed, before: str = "") -> ShownEffect:
+    kind = f"it is {message_kept(wrong.mistake)}" if wrong.mistake else _WRONG[wrong.code]
+    sentence = f"{before}returns: {_cut(wrong.saw)}"
+    return ShownEffect(Effect.WRONG_NUMBERS, sentence, step.name, f"{before}{kind}")
 
 
 def _values(old: Step, new: Step) -> Iterator[ShownEffect]:

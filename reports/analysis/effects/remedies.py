@@ -15,7 +15,9 @@ from typing import NamedTuple
 from conformance.model.records import Cause, TargetKey
 from conformance.model.verdicts import Verdict
 from reports.analysis.comparing.changes import cause_of
-from reports.store.outcomes import CellKey
+from reports.store.codes import ERROR, WITHOUT_THE_FIX
+from reports.store.older import code_of, completed
+from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
 
 FAILED = (Verdict.DEVIATES, Verdict.KNOWN_DEVIATION, Verdict.FLAKY)
@@ -33,7 +35,8 @@ class Help(StrEnum):
 class Fared(NamedTuple):
     """A remedy's outcome under an implementation in one JAX, by topology.
 
-    `refused`: an error is expected, so that "works" means that it raises.
+    `refused`: an error is expected after the step without the fix, so that "works" means that it
+    raises.
     """
 
     works: tuple[str, ...]
@@ -45,20 +48,31 @@ class Fared(NamedTuple):
 def fared(results: Results, clause: str, implementation: str, target: TargetKey) -> Fared:
     """Return where a remedy works, where it fails, and where it was not run."""
     places: dict[Verdict, list[str]] = {}
+    refused = False
     for topology in results.grid[clause]:
-        key = CellKey(clause, target, implementation, topology)
-        places.setdefault(results.outcome(key).verdict, []).append(topology)
+        outcome = results.outcome(CellKey(clause, target, implementation, topology))
+        places.setdefault(outcome.verdict, []).append(topology)
+        refused = refused or _expects_an_error(outcome)
 
     def on(*verdicts: Verdict) -> tuple[str, ...]:
         found = {where for verdict in verdicts for where in places.get(verdict, ())}
         return tuple(where for where in results.grid[clause] if where in found)
 
-    expected = results.clauses[clause].expected.get(implementation, "")
     return Fared(
         works=on(Verdict.CONFORMS),
         fails=on(*FAILED, *_DIED),
         not_run=on(Verdict.NOT_RUN, Verdict.UNKNOWN),
-        refused="raises" in expected,
+        refused=refused,
+    )
+
+
+def _expects_an_error(outcome: Outcome) -> bool:
+    """Return whether an error is expected of a step of a cell, other than that without the fix."""
+    findings = outcome.runs[-1].cell.findings if outcome.runs else ()
+    return any(
+        (code_of(one) == ERROR if one.holds else completed(one).error_expected)
+        for one in findings
+        if one.step != WITHOUT_THE_FIX
     )
 
 

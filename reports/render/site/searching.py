@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from typing import NamedTuple
@@ -19,15 +19,11 @@ from reports.analysis.comparing.changes import cause_of
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.errors.messages import Message, Sort
-from reports.analysis.gradients import taken
 from reports.analysis.issues.derive import issues
 from reports.analysis.public_names import load_names
 from reports.render.site import (
     documents,
-    gradients,
     guide,
-    jitted,
-    libraries,
     removed,
     user_reports,
 )
@@ -41,6 +37,7 @@ from reports.render.site.names import (
     version_path,
 )
 from reports.render.site.page import Asset
+from reports.render.site.question_pages import question_pages
 from reports.render.site.strips import (
     jax_versions,
     marks_of_clauses,
@@ -88,123 +85,6 @@ class Entry(NamedTuple):
         return self if self.source or self.holds else self[:-2]
 
 
-def _whole(results: Results) -> Iterator[Entry]:
-    """Yield the pages that answer a question, with the words in which it is asked."""
-    yield Entry(
-        "page",
-        "Upgrade: choose from and to",
-        "index.html",
-        "upgrade · migrate · migration · default · which pmap · legacy · timeline · home",
-        "Which pmap is the default in which version of JAX, and what an upgrade changes.",
-        0,
-    )
-    yield Entry(
-        "page",
-        "Crashes, hangs and wrong values",
-        "hazards.html",
-        "crash · crashes · segfault · segmentation fault · abort · core dumped · hang · hangs · "
-        "stuck · deadlock · freeze · wrong numbers · wrong values · wrong results · silent",
-        "Silent failures, and failures that end the job.",
-        0,
-    )
-    if results.targets:
-        yield Entry(
-            "page",
-            "Which version is safest",
-            "versions.html",
-            "safest · safe · safest version · best version · recommended version · which version · "
-            "which version is safest · which version should i use · stable · pin",
-            "Per version and implementation, how many known issues an ordinary program meets.",
-            0,
-        )
-    if taken(results):
-        yield Entry(
-            "page",
-            gradients.TITLE,
-            gradients.PAGE,
-            "gradient · gradients · grad · psum · pmean · loss · factor · too large · too small · "
-            "gradient of psum · gradient of pmean · times the devices · check_vma · data parallel",
-            "By which factor a gradient is wrong, in the body and around the map.",
-            0,
-        )
-    if results.timings:
-        yield Entry(
-            "page",
-            "Performance and memory",
-            "cost.html",
-            "cost · slow · slower · slowdown · performance · regression · speed · time · timing · "
-            "benchmark · overhead · latency · bytes · memory · peak memory · out of memory · oom",
-            "What legacy pmap, new pmap and shard_map cost, by version.",
-            0,
-        )
-    if results.claims and results.targets:
-        yield Entry(
-            "page",
-            "Documentation errors",
-            "errata.html",
-            "errata · erratum · documentation · docs · guide · wrong documentation · outdated"
-            " · false statements · migration guide · documentation errors",
-            "Claims of JAX's documents that do not hold, with what holds instead.",
-            0,
-        )
-    yield Entry(
-        "page",
-        "Coverage: what was not run",
-        "unknown.html",
-        "unknown · not run · not measured · missing · coverage · gpu · cuda · tpu · rocm · platform"
-        " · plugin · metal · accelerator",
-        "Claims without a test, and topologies and platforms that were not run.",
-        0,
-    )
-    yield Entry(
-        "page",
-        "My import fails: names that JAX removed",
-        removed.PAGE,
-        "removed · import · imports · ImportError · AttributeError · ModuleNotFoundError · "
-        "cannot import name · has no attribute · no module named · my import fails · deprecated",
-        "Public names of JAX that went away, since when, and what JAX says of a replacement.",
-        0,
-    )
-    if results.targets:
-        yield Entry(
-            "page",
-            "User reports",
-            user_reports.PAGE,
-            "user reports · reports · github issues · bug reports · tracker · reported",
-            "What users reported to public trackers, what shows it, and where it is still so.",
-            0,
-        )
-    yield Entry(
-        "page",
-        "Libraries and JAX: which versions work together",
-        libraries.PAGE,
-        "libraries · library · flax · optax · orbax · orbax-checkpoint · equinox · chex · haiku · "
-        "dm-haiku · compatible · compatibility · which version of flax · chex.fake_pmap",
-        "Which version of a library installs beside a JAX, and what its functions do there.",
-        0,
-    )
-    if any(jitted_id in results.clauses for _, jitted_id in jitted.PATTERNS):
-        yield Entry(
-            "page",
-            "pmap, shard_map and plain jit",
-            jitted.PAGE,
-            "jit · jax.jit · plain jit · NamedSharding · replace pmap by jit · pjit · "
-            "in_shardings · out_shardings · pmap or jit · jit instead of pmap",
-            "The same programs as pmap, as shard_map and as plain jit: values, communication, "
-            "memory, time.",
-            0,
-        )
-    packages = sorted({name for one in results.targets for name in one.packages})
-    yield Entry(
-        "page",
-        "Download: results, environments, versions of libraries",
-        "targets.html",
-        " · ".join(("download", "data", "json", "environment", "provenance", "libraries")),
-        f"JAX, jaxlib, NumPy, Python; {', '.join(packages)}",
-        0,
-    )
-
-
 def pages(effects: Effects, found: Sequence[Message]) -> Iterator[Asset]:
     """Yield the index and the script that searches it."""
     script = resources.files("reports.render.site").joinpath(f"templates/{SCRIPT}")
@@ -242,14 +122,34 @@ def _parts(rows: Iterable[str]) -> Iterator[str]:
 
 def entries(effects: Effects, found: Sequence[Message]) -> Iterator[Entry]:
     """Yield pages that answer a question, subjects, versions, known issues, messages, the rest."""
-    results = effects.results
-    yield from _whole(results)
+    results, reported = effects.results, _reported()
+    for page in question_pages(results):
+        yield Entry("page", page.title, page.href, page.tags, page.text, 0)
+    yield from _of_guide()
+    yield from _of_subjects(results)
+    yield from _of_versions(results)
+    yield from _of_causes(effects, reported)
+    yield from _removed()
+    yield from _of_messages(found)
+    if results.targets:
+        yield from _of_reports()
+    yield from _of_claims(results)
+    yield from _of_clauses(results, reported)
+
+
+def _of_guide() -> Iterator[Entry]:
     for part in guide.sections():
         yield Entry("guide", part.title, part.href, " · ".join(part.codes), part.text, 0)
+
+
+def _of_subjects(results: Results) -> Iterator[Entry]:
     for one in subjects(results):
         yield Entry(
             "subject", one.title, one.path, " · ".join(one.words), "", len(clauses_of(results, one))
         )
+
+
+def _of_versions(results: Results) -> Iterator[Entry]:
     for jax in reversed(jax_versions(results)):
         yield Entry(
             "page",
@@ -259,8 +159,11 @@ def entries(effects: Effects, found: Sequence[Message]) -> Iterator[Entry]:
             "Changes of behaviour, cost and documented claims, and its known issues.",
             0,
         )
-    shown, still, reported = _programs_by_cause(results), _still(effects), _reported()
-    seen = _seen(effects)
+
+
+def _of_causes(effects: Effects, reported: Mapping[str, Sequence[str]]) -> Iterator[Entry]:
+    results = effects.results
+    shown, still, seen = _programs_by_cause(results), _still(effects), _seen(effects)
     for cause in results.causes.values():
         yield Entry(
             "cause" if cause.cause in still else "ended",
@@ -272,7 +175,9 @@ def entries(effects: Effects, found: Sequence[Message]) -> Iterator[Entry]:
             "",
             seen.get(cause.cause, ""),
         )
-    yield from _removed()
+
+
+def _of_messages(found: Sequence[Message]) -> Iterator[Entry]:
     for message in found:
         yield Entry(
             message.sort.value,
@@ -282,7 +187,10 @@ def entries(effects: Effects, found: Sequence[Message]) -> Iterator[Entry]:
             shortened(" ".join(message.example.split()), _EXAMPLE_LENGTH),
             len(message.clauses),
         )
-    for report in reports() if results.targets else ():
+
+
+def _of_reports() -> Iterator[Entry]:
+    for report in reports():
         yield Entry(
             "report",
             plain(report.title),
@@ -292,6 +200,9 @@ def entries(effects: Effects, found: Sequence[Message]) -> Iterator[Entry]:
             0,
             "Users report",
         )
+
+
+def _of_claims(results: Results) -> Iterator[Entry]:
     clauses = results.clauses_of_claims()
     marks, newest = documents.newest_marks(results), newest_version(results)
     for claim in results.claims.values():
@@ -307,7 +218,10 @@ def entries(effects: Effects, found: Sequence[Message]) -> Iterator[Entry]:
             "As under legacy pmap" if claim.silent else f"“{plain(claim.document_title)}” says",
             f"{mark.as_legacy if claim.silent else mark.truth} on JAX {newest}{under}",
         )
-    expected = _expected(results)
+
+
+def _of_clauses(results: Results, reported: Mapping[str, Sequence[str]]) -> Iterator[Entry]:
+    expected, newest = _expected(results), newest_version(results)
     for clause in results.clauses.values():
         yield Entry(
             "program",

@@ -12,7 +12,9 @@ import msgspec
 import pytest
 from compared_cells import ENTRY, HEAD, OTHER, SAME, array, run, spread
 from packaging.specifiers import SpecifierSet
-from sample_results import (
+from records import (
+    FIRST,
+    SECOND,
     Record,
     cell,
     clause,
@@ -50,12 +52,36 @@ def differences(one: Record, other: Record) -> list[tuple[str, str, str]]:
     ("one", "other", "found"),
     [
         (array(), array(), []),
-        (array(), raised(), [("outcome", "returned", "absent"), ("outcome", "absent", "raised")]),
-        (array(), raised() | {"name": "first call"}, [("outcome", "returned", "raised")]),
-        (raised(), raised(type="TypeError"), [("error type", "ValueError", "TypeError")]),
-        (raised(), raised(phase="execute"), [("error phase", "lower", "execute")]),
-        (raised(message="at 0x7f, 3 'a'"), raised(message="at 0x8e, 4 'b'"), []),
-        (raised(message="no"), raised(message="not"), [("error text", "no", "not")]),
+        (
+            array(),
+            raised(name=SECOND),
+            [("outcome", "returned", "absent"), ("outcome", "absent", "raised")],
+        ),
+        (
+            array(),
+            raised(name=FIRST),
+            [("outcome", "returned", "raised")],
+        ),
+        (
+            raised(),
+            raised(type="TypeError"),
+            [("error type", "ValueError", "TypeError")],
+        ),
+        (
+            raised(),
+            raised(phase="execute"),
+            [("error phase", "lower", "execute")],
+        ),
+        (
+            raised(message="at 0x7f, 3 'a'"),
+            raised(message="at 0x8e, 4 'b'"),
+            [],
+        ),
+        (
+            raised(message="no"),
+            raised(message="not"),
+            [("error text", "no", "not")],
+        ),
         (array(), array(dtype="int32"), [("dtype", "float32", "int32")]),
         (array(), array(weak_type=True), [("weak type", "false", "true")]),
         (array(), array(committed=False), [("committed", "true", "false")]),
@@ -143,7 +169,7 @@ def test_the_same_change_in_every_process_is_one() -> None:
     cells = []
     for dtype in ("float32", "int32"):
         record = cell("errors.a") | {
-            "observations": [observation(p, steps=[array(dtype=dtype)]) for p in range(4)]
+            "observations": [observation(array(dtype=dtype), process=p) for p in range(4)]
         }
         record.pop("kind")
         cells.append(msgspec.convert(record, Cell))
@@ -207,7 +233,7 @@ def test_where_other_things_are_expected_it_is_documented(agreed: Any) -> None:
 
 def test_a_step_that_does_not_hold_is_not_as_documented(agreed: Any) -> None:
     head = [*HEAD[:3], clause("errors.a", expected=SAME | {"new_pmap": "returns int32"})]
-    wrong = run("new_pmap", OTHER, verdict="deviates", findings=[finding(False)])
+    wrong = run("new_pmap", OTHER, verdict="deviates", findings=[finding(step=FIRST)])
     assert only(agreed([*head, run("legacy_pmap", array()), wrong])).is_new
 
 
@@ -216,7 +242,7 @@ def test_what_an_entry_excuses_differs_by_its_cause(agreed: Any) -> None:
         "new_pmap",
         OTHER,
         verdict="known deviation",
-        findings=[finding(False)],
+        findings=[finding(step=FIRST)],
         deviation=deviation(cause="a-cause"),
     )
     found = only(agreed([*HEAD, run("legacy_pmap", array()), excused]))
@@ -228,7 +254,7 @@ def test_a_cause_explains_only_the_step_that_it_is_seen_in(agreed: Any) -> None:
         "new_pmap",
         OTHER,
         verdict="known deviation",
-        findings=[finding(False, step="another step")],
+        findings=[finding(step="another step")],
         deviation=deviation(cause="a-cause"),
     )
     assert only(agreed([*HEAD, run("legacy_pmap", array()), excused])).is_new
@@ -242,7 +268,7 @@ def test_what_a_remedy_shows_without_it_is_documented_by_what_it_remedies(agreed
     ]
     shown = [
         run(name, step | {"name": "without the fix"}, id="errors.fix")
-        for name, step in (("legacy_pmap", array()), ("new_pmap", raised()))
+        for name, step in (("legacy_pmap", array()), ("new_pmap", raised(name=SECOND)))
     ]
     found = only(agreed([*head, *shown]))
     assert (found.sort, found.by) == (Sort.DOCUMENTED, "migrate-pmap.fixed")

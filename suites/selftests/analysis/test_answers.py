@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sample_results import cell, claim, clause, target, write
+from records import cell, claim, clause, target, write
 
 import reports
 from conformance.model import records

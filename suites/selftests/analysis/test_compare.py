@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_results import Record, cause, cell, claim, clause, deviation, target, unavailable, write
+from records import Record, cause, cell, claim, clause, deviation, target, unavailable, write
 
 from harness.commandline.main import main
 from reports.analysis.comparing.changes import CompareError, Comparison, Kind, compare, masked

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from unittest import TestCase
 
 import pytest
-import sample_results as rows
-from parameterized import parameterized
+import records as rows
 
 from reports.analysis.errors.messages import Message, Sort, messages
 from reports.analysis.errors.wording import address, template
@@ -20,88 +18,90 @@ DEVICES = (
 )
 
 
-class TestWording(TestCase):
-    @parameterized.expand(
-        [
-            (
-                "numbers and names",
-                "axis 3 is out of bounds for array of dimension 2",
-                "axis … is out of bounds for array of dimension …",
-            ),
-            (
-                "the first sentence",
-                DEVICES.format("args[0]", "f", "float32[8]"),
-                "Received incompatible devices for jitted computation",
-            ),
-            (
-                "a line that announces another",
-                "Cannot lower jaxpr with verifier errors:\n\tInvalid replica id -1\n\t\tat loc(x)",
-                "Cannot lower jaxpr with verifier errors: Invalid replica id -…",
-            ),
-            (
-                "arguments of a call, however deep",
-                "NamedSharding(mesh=Mesh('i': 8, axis_types=(Auto,)), spec=P('i',)) does not fit",
-                "NamedSharding(…) does not fit",
-            ),
-            (
-                "quoted names",
-                "shard_map applied to the function 'my_step' was given too much",
-                "shard_map applied to the function … was given too much",
-            ),
-            (
-                "but not a name that Python does not know",
-                "make_mesh() got an unexpected keyword argument 'shape'",
-                "make_mesh() got an unexpected keyword argument 'shape'",
-            ),
-            (
-                "an apostrophe quotes nothing",
-                "device_put's second argument can't be a device's number",
-                "device_put's second argument can't be a device's number",
-            ),
-            (
-                "words in brackets stay",
-                "not implemented (and it moves data, so you don't want it)",
-                "not implemented (and it moves data, so you don't want it)",
-            ),
-            ("names in brackets go", "The backend (cpu, cpu) cannot", "The backend (…) cannot"),
-            ("shapes", "got float32[8,3] and float32[]", "got float… and float…"),
-            ("places", "true_fun is f at ~/a/b.py:12 here", "true_fun is f at … here"),
-            ("an open bracket", "got (1, 2 and no end", "got (… and no end"),
-            ("nothing", "", ""),
-        ]
+@pytest.mark.parametrize(
+    ("name", "message", "expected"),
+    [
+        (
+            "numbers and names",
+            "axis 3 is out of bounds for array of dimension 2",
+            "axis … is out of bounds for array of dimension …",
+        ),
+        (
+            "the first sentence",
+            DEVICES.format("args[0]", "f", "float32[8]"),
+            "Received incompatible devices for jitted computation",
+        ),
+        (
+            "a line that announces another",
+            "Cannot lower jaxpr with verifier errors:\n\tInvalid replica id -1\n\t\tat loc(x)",
+            "Cannot lower jaxpr with verifier errors: Invalid replica id -…",
+        ),
+        (
+            "arguments of a call, however deep",
+            "NamedSharding(mesh=Mesh('i': 8, axis_types=(Auto,)), spec=P('i',)) does not fit",
+            "NamedSharding(…) does not fit",
+        ),
+        (
+            "quoted names",
+            "shard_map applied to the function 'my_step' was given too much",
+            "shard_map applied to the function … was given too much",
+        ),
+        (
+            "but not a name that Python does not know",
+            "make_mesh() got an unexpected keyword argument 'shape'",
+            "make_mesh() got an unexpected keyword argument 'shape'",
+        ),
+        (
+            "an apostrophe quotes nothing",
+            "device_put's second argument can't be a device's number",
+            "device_put's second argument can't be a device's number",
+        ),
+        (
+            "words in brackets stay",
+            "not implemented (and it moves data, so you don't want it)",
+            "not implemented (and it moves data, so you don't want it)",
+        ),
+        ("names in brackets go", "The backend (cpu, cpu) cannot", "The backend (…) cannot"),
+        ("shapes", "got float32[8,3] and float32[]", "got float… and float…"),
+        ("places", "true_fun is f at ~/a/b.py:12 here", "true_fun is f at … here"),
+        ("an open bracket", "got (1, 2 and no end", "got (… and no end"),
+        ("nothing", "", ""),
+    ],
+)
+def test_leaves_out_what_differs_each_time(name: str, message: str, expected: str) -> None:
+    assert template(message) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("short", "got (1,) here"),
+        ("long", "a word " * 100),
+        ("a megabyte", "(" * 500_000 + "x" * 500_000),
+        ("hostile", '<script>alert("x")</script> \u202e\x00 \ud800'),
+    ],
+)
+def test_an_address_is_short_and_harmless(name: str, message: str) -> None:
+    found = address("ValueError", template(message))
+    assert 0 < len(found) <= 80
+    assert set(found) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+def test_few_words_are_told_apart_by_the_type() -> None:
+    assert address("KeyError", template("'i'")) == "keyerror"
+    assert address("KeyError", "") != address("StopIteration", "")
+
+
+def test_other_names_other_words() -> None:
+    shape, sizes = (
+        address("TypeError", template(f"make_mesh() got an unexpected keyword argument '{n}'"))
+        for n in ("shape", "axis_sizes")
     )
-    def test_leaves_out_what_differs_each_time(
-        self, name: str, message: str, expected: str
-    ) -> None:
-        assert template(message) == expected
-
-    @parameterized.expand(
-        [
-            ("short", "got (1,) here"),
-            ("long", "a word " * 100),
-            ("a megabyte", "(" * 500_000 + "x" * 500_000),
-            ("hostile", '<script>alert("x")</script> \u202e\x00 \ud800'),
-        ]
-    )
-    def test_an_address_is_short_and_harmless(self, name: str, message: str) -> None:
-        found = address("ValueError", template(message))
-        assert 0 < len(found) <= 80
-        assert set(found) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
-
-    def test_few_words_are_told_apart_by_the_type(self) -> None:
-        assert address("KeyError", template("'i'")) == "keyerror"
-        assert address("KeyError", "") != address("StopIteration", "")
-
-    def test_other_names_other_words(self) -> None:
-        shape, sizes = (
-            address("TypeError", template(f"make_mesh() got an unexpected keyword argument '{n}'"))
-            for n in ("shape", "axis_sizes")
-        )
-        assert shape != sizes
+    assert shape != sizes
 
 
 def raised(process: int = 0, **exception: Any) -> rows.Record:
-    return rows.observation(process, steps=[rows.raised(**exception)])
+    return rows.observation(rows.raised(**exception), process=process)
 
 
 def at(id: str, jax: str, *observations: rows.Record, **other: Any) -> rows.Record:
@@ -113,7 +113,7 @@ def results(tmp_path: Path) -> Results:
     """Two programs that meet one message, in three versions; a warning, a signal, our own error."""
     message = DEVICES.format("args[0]", "f", "float32[8]")
     other = DEVICES.format("x", "PlainImplementation.map", "float32[4,4]")
-    warned = rows.returned(warnings=[{"category": "UserWarning", "message": "It moves. So."}])
+    warned = rows.sample_step(warnings=[{"category": "UserWarning", "message": "It moves. So."}])
     child = {"type": "ChildError", "module": "conformance.worker.child"}
     records = [
         *(rows.target(target=f"jax=={v}", jax=v) for v in ("0.9.0", "0.9.1", "0.10.0")),
@@ -122,7 +122,7 @@ def results(tmp_path: Path) -> Results:
         rows.cause("frequent"),
         *(rows.clause(f"errors.{n}") for n in ("a", "b", "c", "d", "e", "f")),
         at("errors.a", "0.9.0", raised(message=message), raised(1, message=message)),
-        at("errors.a", "0.9.1", rows.observation(0, steps=[rows.returned(warnings=[])])),
+        at("errors.a", "0.9.1", rows.observation(rows.sample_step(warnings=[]))),
         at("errors.a", "0.10.0", raised(message=other)),
         at("errors.b", "0.10.0", raised(message=other), verdict="known deviation")
         | {"deviation": rows.deviation(cause="elsewhere")},
@@ -131,7 +131,7 @@ def results(tmp_path: Path) -> Results:
             | {"deviation": rows.deviation(cause="frequent")}
             for n in ("c", "d")
         ),
-        at("errors.c", "0.9.0", rows.observation(0, steps=[warned])),
+        at("errors.c", "0.9.0", rows.observation(warned)),
         at("errors.d", "0.9.0", raised(message="KeyError: 'merge'", **child)),
         at("errors.e", "0.9.0", raised(message="something of ours", module="harness.running")),
         at("errors.f", "0.9.0", verdict="crashed"),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recorded_steps import returned
-from sample_results import Record, cell, clause
+from records import FIRST, Record, cell, clause, leaf, observation, returned
 from two_sides import EVERYWHERE, read
 
 from reports.analysis.effects.pairs import Effects
@@ -19,10 +18,8 @@ def took(id: str, rows: list[list[float]], process: int = 0) -> Record:
     """What one process returned of its devices."""
     values = [value for row in rows for value in row]
     shape = [len(rows), len(rows[0])]
-    leaf = {"type": "ArrayImpl", "shape": shape, "local_shape": shape, "dtype": "float32"}
-    step = returned(0.0)
-    step["value"] = {"tree": "*", "leaves": [leaf | {"values": values}]}
-    return {"process": process, "steps": [step]}
+    array = leaf(values, shape=shape, local_shape=shape)
+    return observation(returned(array, name=FIRST), process=process)
 
 
 def cells(id: str, *observations: Record, topology: str = "1x8", **other: object) -> list[Record]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
-from sample_results import cell, claim, clause, target, write
+from records import cell, claim, clause, target, write
 
 from harness.commandline.main import main
 from reports.analysis.comparing.changes import compare

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from parameterized import parameterized
 from processes import HANGS_S
-from sample_results import Record, cell, claim, clause, finding, target, write
+from records import Record, cell, claim, clause, finding, target, write
 
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.main import main
 from reports.analysis import fail_on, policies
 from reports.store.results import load
 
-WRONG = [finding(False) | {"code": "value"}]
+WRONG = [finding(code="value")]
 CELLS: dict[str, list[Record]] = {
     "nothing": [cell("errors.a")],
-    "deviates": [cell("errors.a", "deviates", findings=[finding(False) | {"code": "warning"}])],
+    "deviates": [cell("errors.a", "deviates", findings=[finding(code="warning")])],
     "known": [cell("errors.a", "known deviation", findings=[])],
     "crash": [cell("errors.a", "crashed")],
     "hang": [cell("errors.a", "hung")],
@@ -48,55 +46,59 @@ def file(folder: str | Path, name: str, of: str) -> str:
     return str(write(Path(folder, f"{name}.jsonl"), [*HEAD, *CELLS[of]]))
 
 
-class Policies(unittest.TestCase):
-    @parameterized.expand([(name,) for name in CELLS])
-    def test_a_run_breaks_the_policies_that_are_about_it(self, name: str) -> None:
-        with TemporaryDirectory() as folder:
-            results = load([file(folder, "run", name)])
-            counted = policies.of_run(results, fail_on.OF_RUNS)
-        assert {one for one, count in counted.items() if count} == FAILS_ON[name]
+@pytest.mark.parametrize("name", CELLS)
+def test_a_run_breaks_the_policies_that_are_about_it(name: str) -> None:
+    with TemporaryDirectory() as folder:
+        results = load([file(folder, "run", name)])
+        counted = policies.of_run(results, fail_on.OF_RUNS)
+    assert {one for one, count in counted.items() if count} == FAILS_ON[name]
 
-    @parameterized.expand(
-        [
-            ("crashes", "crash", FOUND),
-            ("hangs", "crash", DONE),
-            ("red,hangs", "crash", FOUND),
-            ("none", "crash", DONE),
-            ("none", "nothing", DONE),
-        ]
-    )
-    def test_summary_exits_by_its_policies(self, asked: str, of: str, status: int) -> None:
-        with TemporaryDirectory() as folder:
-            run = file(folder, "run", of)
-            assert main(["results", "summary", run, "--fail-on", asked]) == status
-            assert main(["results", "summary", run]) == DONE, (
-                "by default a summary tells, and judges nothing"
-            )
 
-    @parameterized.expand(
-        [
-            ("became worse", "nothing", "crash", None, FOUND),
-            ("not asked", "nothing", "crash", "none", DONE),
-            ("changed and crashes", "nothing", "crash", "crashes", FOUND),
-            ("crashed before", "crash", "crash", "crashes", DONE),
-            ("became better", "crash", "nothing", "regressions,crashes,red", DONE),
-        ]
-    )
-    def test_two_runs_are_judged_by_what_changed(
-        self, name: str, before: str, after: str, asked: str | None, status: int
-    ) -> None:
-        option = [] if asked is None else ["--fail-on", asked]
-        with TemporaryDirectory() as folder:
-            old, new = file(folder, "old", before), file(folder, "new", after)
-            for command in (("results", "compare"), ("report", "nightly")):
-                assert main([*command, old, new, *option]) == status, (name, command)
+@pytest.mark.parametrize(
+    ("asked", "of", "status"),
+    [
+        ("crashes", "crash", FOUND),
+        ("hangs", "crash", DONE),
+        ("red,hangs", "crash", FOUND),
+        ("none", "crash", DONE),
+        ("none", "nothing", DONE),
+    ],
+)
+def test_summary_exits_by_its_policies(asked: str, of: str, status: int) -> None:
+    with TemporaryDirectory() as folder:
+        run = file(folder, "run", of)
+        assert main(["results", "summary", run, "--fail-on", asked]) == status
+        assert main(["results", "summary", run]) == DONE, (
+            "by default a summary tells, and judges nothing"
+        )
 
-    def test_what_a_job_writes_to_a_file_fails_only_if_asked(self) -> None:
-        with TemporaryDirectory() as folder:
-            old, new = file(folder, "old", "nothing"), file(folder, "new", "crash")
-            night = ["report", "nightly", old, new, "-o", str(Path(folder, "issue.md"))]
-            assert main(night) == DONE
-            assert main([*night, "--fail-on", "regressions"]) == FOUND
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "asked", "status"),
+    [
+        ("became worse", "nothing", "crash", None, FOUND),
+        ("not asked", "nothing", "crash", "none", DONE),
+        ("changed and crashes", "nothing", "crash", "crashes", FOUND),
+        ("crashed before", "crash", "crash", "crashes", DONE),
+        ("became better", "crash", "nothing", "regressions,crashes,red", DONE),
+    ],
+)
+def test_two_runs_are_judged_by_what_changed(
+    name: str, before: str, after: str, asked: str | None, status: int
+) -> None:
+    option = [] if asked is None else ["--fail-on", asked]
+    with TemporaryDirectory() as folder:
+        old, new = file(folder, "old", before), file(folder, "new", after)
+        for command in (("results", "compare"), ("report", "nightly")):
+            assert main([*command, old, new, *option]) == status, (name, command)
+
+
+def test_what_a_job_writes_to_a_file_fails_only_if_asked() -> None:
+    with TemporaryDirectory() as folder:
+        old, new = file(folder, "old", "nothing"), file(folder, "new", "crash")
+        night = ["report", "nightly", old, new, "-o", str(Path(folder, "issue.md"))]
+        assert main(night) == DONE
+        assert main([*night, "--fail-on", "regressions"]) == FOUND
 
 
 def test_an_upgrade_is_judged_by_its_causes(tmp_path: Path) -> None:

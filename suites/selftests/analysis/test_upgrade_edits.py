@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from recorded_steps import finding, raised, returned
-from sample_results import Record, cause, claim, deviation
+from records import Record, cause, claim, deviation, finding, raised, returned
 from two_sides import FAILS, FINE, FROM, TO, changed, known, made, program, ran, read
 
 from reports.analysis.effects.changed import Group
@@ -51,7 +50,10 @@ def test_causes_of_one_edit_are_one_line_with_all_that_it_averts() -> None:
 
 
 def test_an_edit_is_told_only_where_what_shows_it_works() -> None:
-    works, fails = fix("fix.second"), fix(verdict="known deviation", findings=[finding("x", "y")])
+    works, fails = (
+        fix("fix.second"),
+        fix(verdict="known deviation", findings=[finding("y", step="x")]),
+    )
     remedies = ["errors.fix", "fix.second"]
 
     found = edits(made(*by("one", "errors.a", edit=PUT, remedies=remedies), *fails, *works))
@@ -69,7 +71,7 @@ def test_what_averts_the_most_severe_comes_first_then_what_averts_most() -> None
             *by("many", "errors.b", edit="Many."),
             *known("errors.c", "many", FAILS),
             cause("grave", edit="Grave."),
-            *known("errors.n", "grave", returned(2.0)),
+            *known("errors.n", "grave", returned([2.0])),
             *fix(),
         )
     )
@@ -85,7 +87,7 @@ def test_edits_of_what_ordinary_programs_do_are_shown_at_once() -> None:
         *by("real", "idioms.a", edit="Real."),
         *by("odd", "silences.a", edit="Odd."),
         cause("grave", edit="Grave."),
-        *known("silences.b", "grave", returned(2.0)),
+        *known("silences.b", "grave", returned([2.0])),
         *fix(),
     ]
     odd = {"idioms.a", "silences.a", "silences.b"}
@@ -147,7 +149,7 @@ def test_it_is_told_where_the_same_programs_need_no_edit_as_a_shard_map() -> Non
 
 
 def test_what_is_repaired_and_a_fix_that_fails_have_no_edit() -> None:
-    refused = finding("first call", "raised ValueError: no")
+    refused = finding("raised ValueError: no")
     found = made(
         program("errors.a"),
         ran("errors.a", FROM, FAILS),
@@ -164,7 +166,7 @@ def test_what_is_repaired_and_a_fix_that_fails_have_no_edit() -> None:
 
 
 def test_a_fix_that_worked_and_fails_now_has_to_be_changed_where_its_cause_says_how() -> None:
-    refused = finding("first call", "raised TypeError: sizes")
+    refused = finding("raised TypeError: sizes")
 
     def edited(before: str, **of_cause: object) -> list[str]:
         gone = deviation(cause="renamed")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import to_builtins
-from sample_results import (
+from records import (
     Record,
     cell,
     clause,
@@ -19,12 +19,12 @@ from sample_results import (
     fault,
     observation,
     raised,
-    returned,
-    sample,
+    sample_step,
     target,
     timing,
     write,
 )
+from sample_results import sample
 
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.claims import load_claims
@@ -90,7 +90,7 @@ def cells(**where: Any) -> Iterator[Record]:
     fails = where["implementation"] == "new_pmap"
 
     def seen(*steps: Record) -> list[Record]:
-        return [observation(process, steps=list(steps)) for process in range(2)]
+        return [observation(*steps, process=process) for process in range(2)]
 
     def known(id: str, cause: str, *steps: Record) -> Record:
         entry = deviation(cause=cause)
@@ -107,14 +107,14 @@ def cells(**where: Any) -> Iterator[Record]:
         killed["processes"][0]["signal"] = "SIGABRT"
         yield cell("errors.dies", "crashed", fault=killed, observations=[], **where)
     else:
-        yield cell("errors.devices", observations=seen(returned()), **where)
+        yield cell("errors.devices", observations=seen(sample_step()), **where)
     moved = MOVED if fails else MOVED | {"collectives": {}, "bytes": 0}
     yield cell(
-        "indexing.integer.zero", observations=seen(returned(extra={"moved": moved})), **where
+        "indexing.integer.zero", observations=seen(sample_step(extra={"moved": moved})), **where
     )
     note = {"what": "a map's own output", "multiple": 2.0 if fails else 1.0}
-    yield cell("donation.peak", observations=seen(returned(extra={"memory": note})), **where)
-    yield cell("errors.devices.put", observations=seen(returned()), **where)
+    yield cell("donation.peak", observations=seen(sample_step(extra={"memory": note})), **where)
+    yield cell("errors.devices.put", observations=seen(sample_step()), **where)
     ratio = {"median": 2.0, "low": 1.5, "high": 3.0, "blocks": 3, "rounds": 20, "says": "2 times"}
     for topology in ("1x8", "4x2"):
         yield timing(

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sample_results import (
-    Record,
-    cell,
-    claim,
-    clause,
-    observation,
-    returned,
-    target,
-)
+from records import Record, cell, claim, clause, observation, sample_step, target
 
 SAME = {"legacy_pmap": "returns the rows", "new_pmap": "returns the rows"}
 HEAD = [
@@ -26,7 +18,7 @@ HEAD = [
 
 def array(**other: Any) -> Record:
     """A step that returned an array which differs from the sample's in `other`."""
-    step = returned(warnings=[], logs=[], extra={})
+    step = sample_step(warnings=[], logs=[], extra={})
     step["value"]["leaves"][0] |= other
     return step
 
@@ -38,7 +30,7 @@ def spread(**other: Any) -> Record:
 
 def run(implementation: str, *steps: Record, id: str = "errors.a", **other: Any) -> Record:
     """A cell of one process that did these steps."""
-    seen = [observation(0, steps=list(steps))]
+    seen = [observation(*steps)]
     return cell(id, implementation=implementation, topology="1x8", observations=seen) | other
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from observations import WITNESS, Json, observation, received
+from judged import received
 from real import PACKAGES, catalogue, entries
+from records import WITNESS, Record, observation
 
 from conformance.judging.deviations import matching
 from conformance.judging.judge import Judgement, judge
@@ -20,7 +21,7 @@ NEWEST = "0.12.0.1"
 EXCUSED = (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION)
 
 # What each process records: the same, each step by its place, or all by its place.
-Steps = Sequence[Json | Callable[[Place], Json]] | Callable[[Place], Sequence[Json]]
+Steps = Sequence[Record | Callable[[Place], Record]] | Callable[[Place], Sequence[Record]]
 
 
 def judgement_of(

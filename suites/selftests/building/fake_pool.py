@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from msgspec.structs import replace
-from observations import JAX, Json
+from records import JAX, Record
 
 from conformance.catalogue.loading import Catalogue
 from conformance.judging.deviations import Deviation
@@ -44,7 +44,7 @@ class FakePool:
 
     def __init__(
         self,
-        *results: Sequence[Json] | ClusterFault,
+        *results: Sequence[Record] | ClusterFault,
         facts: Mapping[str, Any] = FACTS,
         down: Exception | None = None,
         unmet_by: str | None = None,

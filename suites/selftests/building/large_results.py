@@ -19,8 +19,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from sample_results import (
-    IMPLEMENTATIONS,
+from records import (
+    FIRST,
+    SECOND,
     Record,
     cause,
     cell,
@@ -30,9 +31,11 @@ from sample_results import (
     finding,
     observation,
     raised,
-    returned,
+    sample_step,
     target,
 )
+
+from conformance.spec.names import IMPLEMENTATIONS
 
 VERSIONS = tuple(f"0.{minor}.{patch}" for minor in range(7, 13) for patch in (0, 2))
 CELLS_OF_A_CLAUSE = len(VERSIONS) * len(IMPLEMENTATIONS)
@@ -68,9 +71,9 @@ def _ended(kind: int, number: int, version: int) -> dict[str, Any]:
     """Return the end of a cell: mostly conforming, sometimes with a known cause, another value or
     an error.
     """
-    step = returned() if kind % 5 else raised(message=f"no such thing as {kind % 50}")
+    step = sample_step() if kind % 5 else raised(message=f"no such thing as {kind % 50}")
     observations = [
-        observation(process, steps=[step | {"name": "first call"}, step | {"name": "second call"}])
+        observation(step | {"name": FIRST}, step | {"name": SECOND}, process=process)
         | {"jax": VERSIONS[version], "seconds": 0.1 + number / 1e5 + version / 1e7}
         for process in range(4)
     ]
@@ -80,7 +83,7 @@ def _ended(kind: int, number: int, version: int) -> dict[str, Any]:
         "verdict": "known deviation",
         "observations": observations,
         "deviation": deviation() | {"cause": f"cause-{kind % CAUSES}"},
-        "findings": [finding(False) | {"code": "value"}],
+        "findings": [finding(code="value", step=FIRST)],
         "reason": f"raised ValueError: no such thing as {kind % 50}",
     }
 

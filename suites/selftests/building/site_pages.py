@@ -12,7 +12,7 @@ from posixpath import dirname, join, normpath
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
-from sample_results import Record, claim, clause, target, write
+from records import Record, claim, clause, target, write
 
 from reports.store.results import Results, load
 

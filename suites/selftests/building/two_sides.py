@@ -6,8 +6,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from recorded_steps import raised, returned
-from sample_results import Record, cell, claim, clause, deviation, target, write
+from records import (
+    Record,
+    cell,
+    claim,
+    clause,
+    deviation,
+    observation,
+    raised,
+    returned,
+    target,
+    write,
+)
 
 from reports.analysis.effects.changed import Upgrade
 from reports.analysis.effects.pairs import Effects, side
@@ -31,7 +41,7 @@ def ran(clause: str, side: str, *steps: Record, topology: str = "1x8", **other: 
             "target": f"jax=={jax}",
             "topology": topology,
             "findings": [],
-            "observations": [{"process": 0, "steps": [*steps]}],
+            "observations": [observation(*steps)],
         }
         | other,
     )
@@ -51,7 +61,7 @@ def made(*records: Record) -> Upgrade:
     return upgrade(Effects(results), side(results, FROM, "--from"), side(results, TO, "--to"))
 
 
-FINE = returned(1.0)
+FINE = returned([1.0])
 FAILS = raised("ValueError", "no")
 
 

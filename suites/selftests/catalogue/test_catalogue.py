@@ -17,9 +17,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from observations import clause_of, doubled
+from judged import clause_of
 from processes import HANGS_S
 from real import catalogue
+from records import doubled
 
 import conformance
 from conformance.catalogue import loading

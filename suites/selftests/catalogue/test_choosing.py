@@ -9,12 +9,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from unittest import TestCase
 
 import pytest
-from observations import clause_of, doubled
-from parameterized import parameterized
+from judged import clause_of
 from processes import HANGS_S, outside_pytest
+from records import doubled
 
 import conformance.sections
 from conformance.catalogue import loading
@@ -32,41 +31,44 @@ IDS = (
 CATALOGUE = Catalogue({id: clause_of(returns(doubled), id) for id in IDS})
 
 
-class BeginningTest(TestCase):
-    @parameterized.expand(
-        [
-            ("a_clause_alone", ["errors.lowered.map-again"], IDS[2:3]),
-            ("a_clause_and_not_what_begins_so", ["errors.lowered"], IDS[0:1]),
-            ("a_section", ["errors"], IDS[0:4]),
-            ("dotted_words_or_hyphens", ["inputs.views"], IDS[4:5]),
-            ("part_of_a_word_with_a_hyphen", ["inputs.views-of"], IDS[5:6]),
-            ("several", ["inputs.views-of-rows", "errors.lowering"], (IDS[3], IDS[5])),
-            ("one_twice", ["errors.lowered.map", "errors", "errors"], IDS[0:4]),
-            ("nothing", [], IDS),
-        ]
-    )
-    def test_chooses(self, case: str, words: list[str], ids: tuple[str, ...]) -> None:
-        chosen = CATALOGUE.beginning(words)
-        assert list(chosen.clauses) == list(ids)
-        assert all(chosen.clauses[id] is CATALOGUE.clauses[id] for id in ids)
+@pytest.mark.parametrize(
+    ("case", "words", "ids"),
+    [
+        ("a_clause_alone", ["errors.lowered.map-again"], IDS[2:3]),
+        ("a_clause_and_not_what_begins_so", ["errors.lowered"], IDS[0:1]),
+        ("a_section", ["errors"], IDS[0:4]),
+        ("dotted_words_or_hyphens", ["inputs.views"], IDS[4:5]),
+        ("part_of_a_word_with_a_hyphen", ["inputs.views-of"], IDS[5:6]),
+        ("several", ["inputs.views-of-rows", "errors.lowering"], (IDS[3], IDS[5])),
+        ("one_twice", ["errors.lowered.map", "errors", "errors"], IDS[0:4]),
+        ("nothing", [], IDS),
+    ],
+)
+def test_chooses(case: str, words: list[str], ids: tuple[str, ...]) -> None:
+    chosen = CATALOGUE.beginning(words)
+    assert list(chosen.clauses) == list(ids)
+    assert all(chosen.clauses[id] is CATALOGUE.clauses[id] for id in ids)
 
-    @parameterized.expand(
-        [
-            ("part_of_a_word", "errors.lower", "errors.lowered, errors.lowering"),
-            ("a_letter_too_many", "inputs.viewss", "inputs.views"),
-            ("a_family_of_another_section", "input.views", "inputs.views"),
-        ]
-    )
-    def test_refuses_and_offers(self, case: str, word: str, offered: str) -> None:
-        with pytest.raises(CatalogueError) as refused:
-            CATALOGUE.beginning(["errors.lowered", word])
-        said, _, rest = str(refused.value).partition("; did you mean ")
-        assert word in said
-        assert set(offered.split(", ")) <= set(rest.rstrip("?").split(", "))
 
-    def test_refuses_what_is_like_nothing(self) -> None:
-        with pytest.raises(CatalogueError, match=r"the id 'Q', [^;?]*$"):
-            CATALOGUE.beginning(["Q"])
+@pytest.mark.parametrize(
+    ("case", "word", "offered"),
+    [
+        ("part_of_a_word", "errors.lower", "errors.lowered, errors.lowering"),
+        ("a_letter_too_many", "inputs.viewss", "inputs.views"),
+        ("a_family_of_another_section", "input.views", "inputs.views"),
+    ],
+)
+def test_refuses_and_offers(case: str, word: str, offered: str) -> None:
+    with pytest.raises(CatalogueError) as refused:
+        CATALOGUE.beginning(["errors.lowered", word])
+    said, _, rest = str(refused.value).partition("; did you mean ")
+    assert word in said
+    assert set(offered.split(", ")) <= set(rest.rstrip("?").split(", "))
+
+
+def test_refuses_what_is_like_nothing() -> None:
+    with pytest.raises(CatalogueError, match=r"the id 'Q', [^;?]*$"):
+        CATALOGUE.beginning(["Q"])
 
 
 def test_what_is_chosen_knows_only_the_runs_that_are_left() -> None:

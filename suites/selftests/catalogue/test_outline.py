@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import unittest
 from urllib.parse import urlsplit
 
-from parameterized import parameterized
+import pytest
 
 from conformance.catalogue.claims import Claim, Claims, Document, load_claims
 from conformance.catalogue.outline import anchor_of, outline, place_of
@@ -32,53 +31,59 @@ def claim(document: str, heading: str) -> Claim:
     return Claim(f"{document}.a", "A1", document, heading, "It is so.", "semantics")
 
 
-class Outlines(unittest.TestCase):
-    @parameterized.expand(
-        [
-            ("equal", ("A", "B"), ("A", "B"), ("A", "B")),
-            ("added", ("A", "B"), ("A", "X", "B"), ("A", "X", "B")),
-            ("dropped in the middle", ("A", "X", "B"), ("A", "B"), ("A", "X", "B")),
-            ("dropped at the end", ("A", "B", "X"), ("A", "B"), ("A", "B", "X")),
-            ("another order", ("A", "B"), ("B", "A"), ("B", "A")),
-            ("all new", ("A", "B"), ("C", "D"), ("C", "D", "A", "B")),
-            ("other quotes", ('The "way"', "B"), ("The “way”", "B"), ("The “way”", "B")),
-        ]
-    )
-    def test_the_newest_gives_the_order(
-        self, name: str, old: tuple[str, ...], new: tuple[str, ...], whole: tuple[str, ...]
-    ) -> None:
-        assert outline(claims_of(old=old, new=new), "old") == whole, name
+@pytest.mark.parametrize(
+    ("name", "old", "new", "whole"),
+    [
+        ("equal", ("A", "B"), ("A", "B"), ("A", "B")),
+        ("added", ("A", "B"), ("A", "X", "B"), ("A", "X", "B")),
+        ("dropped in the middle", ("A", "X", "B"), ("A", "B"), ("A", "X", "B")),
+        ("dropped at the end", ("A", "B", "X"), ("A", "B"), ("A", "B", "X")),
+        ("another order", ("A", "B"), ("B", "A"), ("B", "A")),
+        ("all new", ("A", "B"), ("C", "D"), ("C", "D", "A", "B")),
+        ("other quotes", ('The "way"', "B"), ("The “way”", "B"), ("The “way”", "B")),
+    ],
+)
+def test_the_newest_gives_the_order(
+    name: str, old: tuple[str, ...], new: tuple[str, ...], whole: tuple[str, ...]
+) -> None:
+    assert outline(claims_of(old=old, new=new), "old") == whole, name
 
-    def test_a_claim_that_still_stands(self) -> None:
-        place = place_of(claims_of(old=("A", "B"), new=("X", "A", "B")), claim("old", "B"))
-        assert (place.document, place.order, place.current) == ("old", 2, True)
-        assert place.revisions == ("first", "second")
-        assert place.url == f"{URL}#b"
 
-    def test_a_claim_that_was_dropped_has_no_anchor(self) -> None:
-        place = place_of(claims_of(old=("A", "B"), new=("A",)), claim("old", "B"))
-        assert (place.current, place.revisions, place.url) == (False, ("first",), URL)
+def test_a_claim_that_still_stands() -> None:
+    place = place_of(claims_of(old=("A", "B"), new=("X", "A", "B")), claim("old", "B"))
+    assert (place.document, place.order, place.current) == ("old", 2, True)
+    assert place.revisions == ("first", "second")
+    assert place.url == f"{URL}#b"
 
-    def test_a_claim_of_the_later_revision_is_of_the_same_document(self) -> None:
-        place = place_of(claims_of(old=("A",), new=("A", "B")), claim("new", "B"))
-        assert (place.document, place.order, place.revisions) == ("old", 1, ("second",))
 
-    @parameterized.expand(
-        [
-            ("What's going on?", "what-s-going-on"),
-            ("1. Automatic parallelism via jit", "automatic-parallelism-via-jit"),
-            ("ValueError: Received incompatible devices ... > Example", None),
-            ("Help! Fix me now!", "help-fix-me-now"),
-        ]
-    )
-    def test_anchors(self, heading: str, anchor: str | None) -> None:
-        assert anchor_of(heading) == (anchor or "valueerror-received-incompatible-devices")
+def test_a_claim_that_was_dropped_has_no_anchor() -> None:
+    place = place_of(claims_of(old=("A", "B"), new=("A",)), claim("old", "B"))
+    assert (place.current, place.revisions, place.url) == (False, ("first",), URL)
 
-    def test_every_claim_of_the_catalogue_has_a_place(self) -> None:
-        claims = load_claims()
-        for one in claims.claims.values():
-            place = place_of(claims, one)
-            assert not claims.documents[place.document].follows
-            assert bool(place.url) == bool(one.heading), one.slug
-            assert place.current == (not one.heading or "#" in place.url), one.slug
-            assert not place.url or urlsplit(place.url).scheme == "https"
+
+def test_a_claim_of_the_later_revision_is_of_the_same_document() -> None:
+    place = place_of(claims_of(old=("A",), new=("A", "B")), claim("new", "B"))
+    assert (place.document, place.order, place.revisions) == ("old", 1, ("second",))
+
+
+@pytest.mark.parametrize(
+    ("heading", "anchor"),
+    [
+        ("What's going on?", "what-s-going-on"),
+        ("1. Automatic parallelism via jit", "automatic-parallelism-via-jit"),
+        ("ValueError: Received incompatible devices ... > Example", None),
+        ("Help! Fix me now!", "help-fix-me-now"),
+    ],
+)
+def test_anchors(heading: str, anchor: str | None) -> None:
+    assert anchor_of(heading) == (anchor or "valueerror-received-incompatible-devices")
+
+
+def test_every_claim_of_the_catalogue_has_a_place() -> None:
+    claims = load_claims()
+    for one in claims.claims.values():
+        place = place_of(claims, one)
+        assert not claims.documents[place.document].follows
+        assert bool(place.url) == bool(one.heading), one.slug
+        assert place.current == (not one.heading or "#" in place.url), one.slug
+        assert not place.url or urlsplit(place.url).scheme == "https"

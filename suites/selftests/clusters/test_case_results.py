@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 import pytest
-from observations import observation, raised, returned
+from records import observation, raised, returned
 
 from harness.clusters.cluster import CaseResult
 from harness.clusters.postmortem import ClusterFault, ending

@@ -9,13 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-import unittest
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from parameterized import parameterized
 from processes import until
 
 from conformance.worker import machine
@@ -43,130 +41,144 @@ def message(host: str, rank: int | None, **other: Any) -> dict[str, Any]:
     return {"place": PLACE, "pid": 1, **said, **other}
 
 
-class Gathering(unittest.TestCase):
-    @parameterized.expand(
-        [
-            ("agree", [hello("n0", 0), hello("n1", 1)], None),
-            ("none has a rank", [hello("n0", None), hello("n1", None)], None),
-            (
-                "sources",
-                [hello("n0", 0), hello("n1", 1, sources="f" * 16)],
-                r"^n1 \(rank 1\) has another state of this project than the controller",
-            ),
-            (
-                "jax",
-                [hello("n0", 0), hello("n1", 1, jax="0.9.1"), hello("n2", 2)],
-                r"^n1 \(rank 1\) has jax 0\.9\.1, the others have 0\.9\.0: install the same",
-            ),
-            (
-                "jaxlib",
-                [hello("n0", 0, jaxlib="0.8.3"), hello("n1", 1), hello("n2", 2)],
-                r"^n0 \(rank 0\) has jaxlib 0\.8\.3, the others have 0\.9\.0",
-            ),
-            (
-                "some have ranks",
-                [hello("n0", 0), hello("n1", None)],
-                r"^n1 has no rank, the others have: start all by one launcher",
-            ),
-            (
-                "a rank twice",
-                [hello("n0", 1), hello("n1", 1)],
-                r"^n0 and n1 both have rank 1: give each one",
-            ),
-            (
-                "a device is lacking",
-                [hello("n0", 0, platform="cuda", devices=GPUS), hello("n1", 1)],
-                r"^n1 \(rank 1\) cannot compute on cuda \(cuda devices: 0 on n1 \(rank 1\)\)",
-                "cuda",
-            ),
-            (
-                "a package is lacking",
-                [hello("n0", 0, devices=GPUS), hello("n1", 1, platform="cuda", devices=GPUS)],
-                r"^n0 \(rank 0\) cannot compute on cuda \(cuda devices: 2 on n0 .*jax\[cuda\]",
-                "cuda",
-            ),
-        ]
+@pytest.mark.parametrize(
+    ("case", "hosts", "says", "devices"),
+    [
+        ("agree", [hello("n0", 0), hello("n1", 1)], None, None),
+        ("none has a rank", [hello("n0", None), hello("n1", None)], None, None),
+        (
+            "sources",
+            [hello("n0", 0), hello("n1", 1, sources="f" * 16)],
+            r"^n1 \(rank 1\) has another state of this project than the controller",
+            None,
+        ),
+        (
+            "jax",
+            [hello("n0", 0), hello("n1", 1, jax="0.9.1"), hello("n2", 2)],
+            r"^n1 \(rank 1\) has jax 0\.9\.1, the others have 0\.9\.0: install the same",
+            None,
+        ),
+        (
+            "jaxlib",
+            [hello("n0", 0, jaxlib="0.8.3"), hello("n1", 1), hello("n2", 2)],
+            r"^n0 \(rank 0\) has jaxlib 0\.8\.3, the others have 0\.9\.0",
+            None,
+        ),
+        (
+            "some have ranks",
+            [hello("n0", 0), hello("n1", None)],
+            r"^n1 has no rank, the others have: start all by one launcher",
+            None,
+        ),
+        (
+            "a rank twice",
+            [hello("n0", 1), hello("n1", 1)],
+            r"^n0 and n1 both have rank 1: give each one",
+            None,
+        ),
+        (
+            "a device is lacking",
+            [hello("n0", 0, platform="cuda", devices=GPUS), hello("n1", 1)],
+            r"^n1 \(rank 1\) cannot compute on cuda \(cuda devices: 0 on n1 \(rank 1\)\)",
+            "cuda",
+        ),
+        (
+            "a package is lacking",
+            [hello("n0", 0, devices=GPUS), hello("n1", 1, platform="cuda", devices=GPUS)],
+            r"^n0 \(rank 0\) cannot compute on cuda \(cuda devices: 2 on n0 .*jax\[cuda\]",
+            "cuda",
+        ),
+    ],
+)
+def test_hosts_that_cannot_be_one_cluster(
+    case: str, hosts: list[Hello], says: str | None, devices: str | None
+) -> None:
+    found = hellos.disagreement(hosts, SOURCES, devices)
+    if says is None:
+        assert found is None
+    else:
+        assert re.search(says, found or "")
+
+
+def test_order() -> None:
+    some = [hello("b", None), hello("n2", 2), hello("a", None), hello("n10", 10)]
+    ordered = sorted(some, key=hellos.order)
+    assert [one.host for one in ordered] == ["n2", "n10", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("case", "here", "count", "names", "says"),
+    [
+        ("by rank", [hello("n1", 1)], 3, (), "ranks 0, 2"),
+        ("by name", [hello("n1", 1)], 2, ("a", "b"), "a (rank 0)"),
+        ("without ranks", [hello("n1", None)], 3, (), "2 of 3 hosts"),
+        ("ranks of another job", [hello("n9", 9)], 2, (), "1 of 2 hosts"),
+        ("all", [], 1, (), "rank 0"),
+    ],
+)
+def test_who_is_missing(
+    case: str, here: list[Hello], count: int, names: tuple[str, ...], says: str
+) -> None:
+    assert hellos.missing(here, count, names) == says
+
+
+def test_who_is_missing_of_a_share() -> None:
+    assert hellos.missing([hello("n3", 3)], 2, first=2) == "rank 2"
+    assert hellos.missing([hello("n3", 3)], 2, ("c", "d"), first=2) == "c (rank 2)"
+
+
+@pytest.mark.parametrize(
+    ("processes", "hosts", "where"),
+    [(1, 4, [0]), (2, 2, [0, 1]), (4, 2, [0, 0, 1, 1]), (3, 2, [0, 0, 1]), (2, 4, [0, 1])],
+)
+def test_neighbours_share_a_host(processes: int, hosts: int, where: list[int]) -> None:
+    assert hellos.spread(processes, hosts) == where
+
+
+@pytest.mark.parametrize(
+    ("case", "changes"),
+    [
+        ("nothing", {}),
+        ("no devices", {"devices": None}),
+        ("a rank in words", {"rank": "first"}),
+        ("a rank without end", {"rank": float("inf")}),
+        ("a rank below 0", {"rank": -1}),
+        ("a rank of no bound", {"rank": 10**30}),
+        ("a name without end", {"host": "n" * 10_000}),
+    ],
+)
+def test_what_is_no_hello(case: str, changes: dict[str, Any]) -> None:
+    said = {**message("n0", 0), **changes} if changes else {}
+    with pytest.raises(ValueError, match="is no agent of this run"):
+        hellos.parse(said)
+
+
+@pytest.mark.parametrize(
+    ("case", "variables", "rank"),
+    [
+        ("slurm", {"SLURM_PROCID": "3"}, 3),
+        ("mpirun inside Slurm's job", {"SLURM_PROCID": "0", "OMPI_COMM_WORLD_RANK": "2"}, 2),
+        ("pod", {"JOB_COMPLETION_INDEX": "1"}, 1),
+        ("slice", {"TPU_WORKER_ID": "7"}, 7),
+        ("no number", {"SLURM_PROCID": "", "TPU_WORKER_ID": "seven"}, None),
+        ("nothing", {}, None),
+    ],
+)
+def test_rank(case: str, variables: Mapping[str, str], rank: int | None) -> None:
+    assert machine.rank_in_job(variables) == rank
+
+
+@pytest.mark.parametrize(
+    ("case", "tpu", "kept"), [("elsewhere", False, set()), ("on TPUs", True, {"TPU_WORKER_ID"})]
+)
+def test_a_worker_is_told_nothing_by_the_job(case: str, tpu: bool, kept: set[str]) -> None:
+    told = dict.fromkeys(
+        ["JAX_PLATFORMS", "XLA_FLAGS", "SLURM_PROCID", "OMPI_X", "KUBERNETES_X", KEY_VARIABLE],
+        "1",
     )
-    def test_hosts_that_cannot_be_one_cluster(
-        self, case: str, hosts: list[Hello], says: str | None, devices: str | None = None
-    ) -> None:
-        found = hellos.disagreement(hosts, SOURCES, devices)
-        if says is None:
-            assert found is None
-        else:
-            assert re.search(says, found or "")
-
-    def test_order(self) -> None:
-        some = [hello("b", None), hello("n2", 2), hello("a", None), hello("n10", 10)]
-        ordered = sorted(some, key=hellos.order)
-        assert [one.host for one in ordered] == ["n2", "n10", "a", "b"]
-
-    @parameterized.expand(
-        [
-            ("by rank", [hello("n1", 1)], 3, (), "ranks 0, 2"),
-            ("by name", [hello("n1", 1)], 2, ("a", "b"), "a (rank 0)"),
-            ("without ranks", [hello("n1", None)], 3, (), "2 of 3 hosts"),
-            ("ranks of another job", [hello("n9", 9)], 2, (), "1 of 2 hosts"),
-            ("all", [], 1, (), "rank 0"),
-        ]
-    )
-    def test_who_is_missing(
-        self, case: str, here: list[Hello], count: int, names: tuple[str, ...], says: str
-    ) -> None:
-        assert hellos.missing(here, count, names) == says
-
-    def test_who_is_missing_of_a_share(self) -> None:
-        assert hellos.missing([hello("n3", 3)], 2, first=2) == "rank 2"
-        assert hellos.missing([hello("n3", 3)], 2, ("c", "d"), first=2) == "c (rank 2)"
-
-    @parameterized.expand(
-        [(1, 4, [0]), (2, 2, [0, 1]), (4, 2, [0, 0, 1, 1]), (3, 2, [0, 0, 1]), (2, 4, [0, 1])]
-    )
-    def test_neighbours_share_a_host(self, processes: int, hosts: int, where: list[int]) -> None:
-        assert hellos.spread(processes, hosts) == where
-
-    @parameterized.expand(
-        [
-            ("nothing", {}),
-            ("no devices", {"devices": None}),
-            ("a rank in words", {"rank": "first"}),
-            ("a rank without end", {"rank": float("inf")}),
-            ("a rank below 0", {"rank": -1}),
-            ("a rank of no bound", {"rank": 10**30}),
-            ("a name without end", {"host": "n" * 10_000}),
-        ]
-    )
-    def test_what_is_no_hello(self, case: str, changes: dict[str, Any]) -> None:
-        said = {**message("n0", 0), **changes} if changes else {}
-        with pytest.raises(ValueError, match="is no agent of this run"):
-            hellos.parse(said)
-
-
-class Machine(unittest.TestCase):
-    @parameterized.expand(
-        [
-            ("slurm", {"SLURM_PROCID": "3"}, 3),
-            ("mpirun inside Slurm's job", {"SLURM_PROCID": "0", "OMPI_COMM_WORLD_RANK": "2"}, 2),
-            ("pod", {"JOB_COMPLETION_INDEX": "1"}, 1),
-            ("slice", {"TPU_WORKER_ID": "7"}, 7),
-            ("no number", {"SLURM_PROCID": "", "TPU_WORKER_ID": "seven"}, None),
-            ("nothing", {}, None),
-        ]
-    )
-    def test_rank(self, case: str, variables: Mapping[str, str], rank: int | None) -> None:
-        assert machine.rank_in_job(variables) == rank
-
-    @parameterized.expand([("elsewhere", False, set()), ("on TPUs", True, {"TPU_WORKER_ID"})])
-    def test_a_worker_is_told_nothing_by_the_job(
-        self, case: str, tpu: bool, kept: set[str]
-    ) -> None:
-        told = dict.fromkeys(
-            ["JAX_PLATFORMS", "XLA_FLAGS", "SLURM_PROCID", "OMPI_X", "KUBERNETES_X", KEY_VARIABLE],
-            "1",
-        )
-        variables = {**told, "TPU_WORKER_ID": "1", "PATH": "/bin"}
-        machine.forget_the_job(variables, tpu=tpu)
-        assert set(variables) == {"PATH", *kept}
+    variables = {**told, "TPU_WORKER_ID": "1", "PATH": "/bin"}
+    machine.forget_the_job(variables, tpu=tpu)
+    assert set(variables) == {"PATH", *kept}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sample_results import cell, claim, clause, target, write
+from records import cell, claim, clause, target, write
 
 import conformance.sections
 from conformance.commandline.ending import PROGRAM

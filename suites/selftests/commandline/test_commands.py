@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 import real
-from observations import JAX, TOPOLOGY, observations, received
+from judged import received
 from processes import HANGS_S
+from records import JAX, TOPOLOGY, observations
 
 import conformance.sections
 from conformance.catalogue import loading, spelling

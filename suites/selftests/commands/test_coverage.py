@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sample_results
-from judged_entries import entry
-from observations import clause_of, doubled
+import records
+from judged import clause_of, entry
+from records import doubled
 
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
@@ -37,7 +37,7 @@ def clause(id: str = "errors.a", **other: Any) -> Clause:
 
 
 def cell(id: str = "errors.a", verdict: str = "conforms", **other: Any) -> Any:
-    return sample_results.cell(id, verdict, topology="1x8") | other
+    return records.cell(id, verdict, topology="1x8") | other
 
 
 BOTH = [cell(), cell(implementation=LEGACY_PMAP)]
@@ -50,8 +50,8 @@ def covered(tmp_path: Path) -> Any:
     def coverage_of(
         cells: list[Any], clauses: tuple[Clause, ...] = (clause(),), *entries: Deviation
     ) -> Coverage:
-        heads = [sample_results.target(), sample_results.target("0.10.0")]
-        file = sample_results.write(tmp_path / "results", [*heads, *cells])
+        heads = [records.target(), records.target("0.10.0")]
+        file = records.write(tmp_path / "results", [*heads, *cells])
         return coverage(Catalogue({one.id: one for one in clauses}), CLAIMS, entries, [file])
 
     return coverage_of
@@ -135,7 +135,7 @@ def test_the_command_prints_lines_or_json(
 ) -> None:
     one = clause(topologies=("1x8", "2x2"))
     monkeypatch.setattr(loading, "load", lambda: Catalogue({one.id: one}))
-    file = str(sample_results.write(tmp_path / "results", [sample_results.target(), *BOTH]))
+    file = str(records.write(tmp_path / "results", [records.target(), *BOTH]))
     assert main(["results", "coverage", file]) == 0
     assert "  errors.a: 2x2" in capsys.readouterr().out.splitlines()
     assert main(["results", "coverage", file, "--format", "json"]) == 0

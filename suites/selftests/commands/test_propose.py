@@ -10,19 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sample_results
-from judged_entries import HUNG, entry
-from observations import (
-    FIRST,
-    SECOND,
-    TOPOLOGY,
-    WITNESS,
-    clause_of,
-    doubled,
-    observation,
-    raised,
-    returned,
-)
+import records
+from judged import HUNG, clause_of, entry
+from records import FIRST, SECOND, TOPOLOGY, WITNESS, doubled, observation, raised, returned
 
 from conformance.catalogue import loading
 from conformance.catalogue.loading import Catalogue
@@ -58,7 +48,7 @@ def cell(*wrong: int, verdict: str = "deviates", **other: Any) -> Any:
         steps = (returned(value, name=FIRST), second)
         seen.append(observation(*steps, process=process, implementation=NEW_PMAP, jax=jax))
     return (
-        sample_results.cell("errors.a", verdict, target=f"jax=={jax}")
+        records.cell("errors.a", verdict, target=f"jax=={jax}")
         | {"topology": "2x2", "observations": seen}
         | other
     )
@@ -75,10 +65,10 @@ def proposed(tmp_path: Path) -> Any:
         undocumented: tuple[str, ...] = (),
     ) -> Proposal:
         heads = [
-            sample_results.target(version, packages={"flax": flax, "chex": "0.1"})
+            records.target(version, packages={"flax": flax, "chex": "0.1"})
             for version, flax in FLAX.items()
         ]
-        file = sample_results.write(tmp_path / "results", [*heads, *cells])
+        file = records.write(tmp_path / "results", [*heads, *cells])
         return propose(Catalogue({"errors.a": one or clause()}), entries, [file], undocumented)
 
     return propose_for
@@ -116,7 +106,7 @@ def test_what_deviates_without_an_entry_is_to_be_added(proposed: Any) -> None:
     }
     assert [each.explains for each in found.add] == [True]
     said = list(lines(found))
-    assert found.add[0].file == "observations.toml"
+    assert found.add[0].file == "judged.toml"
     assert found.add[0].file in said[0]
     assert re.findall(r"\d+", said[-1]) == ["1", "1", "0", "0", "0"]
 
@@ -331,7 +321,7 @@ def test_an_entry_with_wrong_values_is_to_be_corrected(proposed: Any) -> None:
 
 
 def test_a_fault_is_known_by_its_kind_and_its_step(proposed: Any) -> None:
-    fault = sample_results.fault("hung") | {"detail": HUNG.detail, "mapped": ["new pmap"]}
+    fault = records.fault("hung") | {"detail": HUNG.detail, "mapped": ["new pmap"]}
     found = proposed([cell(verdict="hung", fault=fault, observations=[])])
     assert toml(found)["fault"]["kind"] == "hung"
     assert [each.explains for each in found.add] == [True]

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest import TestCase
 
+import numpy as np
+import pytest
 from fake_pool import FACTS, FakePool, runner_on
-from observations import (
-    CALL,
-    Json,
-    clause_of,
-    doubled,
-    observation,
-    raised,
-    received,
-    returned,
-)
-from parameterized import parameterized
+from judged import clause_of, received
+from records import CALL, Record, doubled, observation, raised, returned
 
 from conformance.judging import compile_only
 from conformance.judging.judge import Judgement, judge
@@ -28,7 +20,7 @@ from conformance.spec.topology import Place, Topology
 from harness.running.cells import CellId
 
 ONE = Topology(1, 2)
-COMPILED: Json = {
+COMPILED: Record = {
     "chip": "TPU v5 lite",
     "chips": 2,
     "libtpu": "0.0.50.1",
@@ -42,143 +34,149 @@ MEASURED = noted("peak", "less than two", lambda _, seen: seen < 2)
 OVER_I = sharded("over i", along("i"))
 
 
-def rows(**extra: Any) -> Json:
+def rows(**extra: Any) -> Record:
     """A step that returned its rows doubled, and noted `extra`."""
     return returned(doubled(Place(ONE, 0)), extra=extra)
 
 
-def judged(expect: Expectation, *steps: Json, **compiled: Any) -> Judgement:
+def judged(expect: Expectation, *steps: Record, **compiled: Any) -> Judgement:
     """Return the judgement of one process with a good record that `compiled` changes."""
     seen = observation(*steps, topology=ONE, compiled={**COMPILED, **compiled})
     return judge(clause_of(expect), names.NEW_PMAP, ONE, "0.9.0", [received(seen)], None)
 
 
-class Excused(TestCase):
-    @parameterized.expand(
-        [
-            ("what a program moves", every(RIGHT, REDUCES), True),
-            ("where a result lies", every(RIGHT, OVER_I), True),
-            ("in one step of several", steps(first_call=RIGHT, second_call=REDUCES), True),
-            ("values", RIGHT, False),
-            ("an error", raises(ValueError, "no"), False),
-            ("what was measured", every(RIGHT, MEASURED), False),
-        ]
+@pytest.mark.parametrize(
+    ("name", "expect", "judged"),
+    [
+        ("what a program moves", every(RIGHT, REDUCES), True),
+        ("where a result lies", every(RIGHT, OVER_I), True),
+        ("in one step of several", steps(first_call=RIGHT, second_call=REDUCES), True),
+        ("values", RIGHT, False),
+        ("an error", raises(ValueError, "no"), False),
+        ("what was measured", every(RIGHT, MEASURED), False),
+    ],
+)
+def test_only_what_programs_say_is_judged(name: str, expect: Expectation, judged: bool) -> None:
+    why = compile_only.excuse(expect)
+    assert (why is None) == judged, name
+    assert judged or (why or "").startswith("compiled, not run"), name
+
+
+def test_a_clause_of_values_is_not_applicable_and_starts_nothing() -> None:
+    pool = FakePool(facts={**FACTS, "platform": names.TPU_COMPILE})
+    runner = runner_on(pool, clause_of(RIGHT))
+    runner.platform = names.TPU_COMPILE
+    record = runner.run(CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0"))
+    assert record.verdict == Verdict.NOT_APPLICABLE
+    assert record.reason.startswith("compiled, not run")
+    assert pool.cases == []
+
+
+def test_the_verdict_says_that_nothing_ran() -> None:
+    judgement = judged(every(RIGHT, REDUCES), rows(moved=1))
+    assert judgement.verdict == Verdict.CONFORMS
+    for part in ("not run", "2 TPU v5 lite", "moved = 1"):
+        assert part in judgement.reason
+
+
+def test_findings_say_where_each_was_compared() -> None:
+    judgement = judged(every(RIGHT, REDUCES, MEASURED), rows(moved=1, peak=1))
+    assert [f.expected for f in judgement.findings if f.step == CALL] == [
+        f"{compile_only.DRIVEN}{RIGHT.text}",
+        REDUCES.text,
+        f"{compile_only.LEFT_OUT}{MEASURED.text}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "compiled", "says"),
+    [
+        ("another collective", rows(moved=2), {}, "moved = 2"),
+        (
+            "wrong values on the way",
+            returned(np.ones(2), extra={"moved": 1}),
+            {},
+            "dtype float64",
+        ),
+        ("a program that could not be", rows(moved=1), {"failed": ["jit(f): no"]}, "no"),
+        ("a result elsewhere", rows(moved=1), {"differing": ["jit(f): result 0"]}, "result 0"),
+        ("fewer chips", rows(moved=1), {"chips": 1}, "for 1 chips"),
+    ],
+)
+def test_what_is_wrong_is_seen(
+    name: str, step: Record, compiled: dict[str, Any], says: str
+) -> None:
+    judgement = judged(every(RIGHT, REDUCES), step, **compiled)
+    assert judgement.verdict == Verdict.DEVIATES, name
+    assert judgement.reason.startswith("compiled for"), name
+    assert says in judgement.reason, (name, judgement.reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "compiled", "says"),
+    [
+        ("nothing is compiled", rows(moved=2), {"programs": 0}, "no program is compiled"),
+        ("an error on the way", raised("ValueError", "no"), {}, "“a call” raised"),
+        (
+            "what calls back",
+            rows(moved=2),
+            {"failed": ["jit(f): ValueError: the platform for the specified backend cpu is"]},
+            "no compiling of jit(f)",
+        ),
+    ],
+)
+def test_what_cannot_be_compiled_here_is_not_applicable(
+    name: str, step: Record, compiled: dict[str, Any], says: str
+) -> None:
+    judgement = judged(REDUCES, step, **compiled)
+    assert judgement.verdict == Verdict.NOT_APPLICABLE, name
+    assert judgement.reason.startswith("compiled, not run: "), name
+    assert says in judgement.reason, name
+
+
+def test_nothing_compiled_because_it_failed_is_no_excuse() -> None:
+    judgement = judged(REDUCES, rows(moved=1), programs=0, failed=["jit(f): RuntimeError: x"])
+    assert judgement.verdict == Verdict.DEVIATES
+
+
+def test_what_was_measured_on_the_way_decides_nothing() -> None:
+    judgement = judged(every(REDUCES, MEASURED), rows(moved=1, peak=9))
+    assert judgement.verdict == Verdict.CONFORMS
+
+
+def test_what_ran_is_judged_as_ever() -> None:
+    seen = received(observation(rows(peak=9), topology=ONE))
+    clause = clause_of(MEASURED)
+    assert judge(clause, names.NEW_PMAP, ONE, "0.9.0", [seen], None).verdict == Verdict.DEVIATES
+
+
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes.", True),
+        ("INVALID_ARGUMENT: RESOURCE_EXHAUSTED is a word", False),
+    ],
+)
+def test_a_device_without_memory_left_is_named_as_the_reason(message: str, named: bool) -> None:
+    seen = received(observation(raised("JaxRuntimeError", message), topology=ONE))
+    judgement = judge(clause_of(RIGHT), names.NEW_PMAP, ONE, "0.9.0", [seen], None)
+    assert judgement.verdict == Verdict.DEVIATES
+    assert judgement.reason.startswith(CALL) != named
+    assert message in judgement.reason
+
+
+def test_a_target_that_computes_elsewhere_is_not_run() -> None:
+    runner = runner_on(FakePool(), clause_of(RIGHT))
+    runner.platform = "cuda"
+    record = runner.run(CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0"))
+    assert record.verdict == Verdict.NOT_RUN
+    assert {"cpu", "cuda"} <= set(record.reason.split())
+
+
+def test_a_cluster_that_the_host_is_too_small_for_is_not_applicable() -> None:
+    pool = FakePool(unmet_by="too small")
+    record = runner_on(pool, clause_of(RIGHT)).run(
+        CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0")
     )
-    def test_only_what_programs_say_is_judged(
-        self, name: str, expect: Expectation, judged: bool
-    ) -> None:
-        why = compile_only.excuse(expect)
-        assert (why is None) == judged, name
-        assert judged or (why or "").startswith("compiled, not run"), name
-
-    def test_a_clause_of_values_is_not_applicable_and_starts_nothing(self) -> None:
-        pool = FakePool(facts={**FACTS, "platform": names.TPU_COMPILE})
-        runner = runner_on(pool, clause_of(RIGHT))
-        runner.platform = names.TPU_COMPILE
-        record = runner.run(CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0"))
-        assert record.verdict == Verdict.NOT_APPLICABLE
-        assert record.reason.startswith("compiled, not run")
-        assert pool.cases == []
-
-
-class Judged(TestCase):
-    def test_the_verdict_says_that_nothing_ran(self) -> None:
-        judgement = judged(every(RIGHT, REDUCES), rows(moved=1))
-        assert judgement.verdict == Verdict.CONFORMS
-        for part in ("not run", "2 TPU v5 lite", "moved = 1"):
-            assert part in judgement.reason
-
-    def test_findings_say_where_each_was_compared(self) -> None:
-        judgement = judged(every(RIGHT, REDUCES, MEASURED), rows(moved=1, peak=1))
-        assert [f.expected for f in judgement.findings if f.step == CALL] == [
-            f"{compile_only.DRIVEN}{RIGHT.text}",
-            REDUCES.text,
-            f"{compile_only.LEFT_OUT}{MEASURED.text}",
-        ]
-
-    @parameterized.expand(
-        [
-            ("another collective", rows(moved=2), {}, "moved = 2"),
-            (
-                "wrong values on the way",
-                returned([1.0, 1.0], extra={"moved": 1}),
-                {},
-                "dtype float64",
-            ),
-            ("a program that could not be", rows(moved=1), {"failed": ["jit(f): no"]}, "no"),
-            ("a result elsewhere", rows(moved=1), {"differing": ["jit(f): result 0"]}, "result 0"),
-            ("fewer chips", rows(moved=1), {"chips": 1}, "for 1 chips"),
-        ]
-    )
-    def test_what_is_wrong_is_seen(
-        self, name: str, step: Json, compiled: dict[str, Any], says: str
-    ) -> None:
-        judgement = judged(every(RIGHT, REDUCES), step, **compiled)
-        assert judgement.verdict == Verdict.DEVIATES, name
-        assert judgement.reason.startswith("compiled for"), name
-        assert says in judgement.reason, (name, judgement.reason)
-
-    @parameterized.expand(
-        [
-            ("nothing is compiled", rows(moved=2), {"programs": 0}, "no program is compiled"),
-            ("an error on the way", raised("ValueError", "no"), {}, "“a call” raised"),
-            (
-                "what calls back",
-                rows(moved=2),
-                {"failed": ["jit(f): ValueError: the platform for the specified backend cpu is"]},
-                "no compiling of jit(f)",
-            ),
-        ]
-    )
-    def test_what_cannot_be_compiled_here_is_not_applicable(
-        self, name: str, step: Json, compiled: dict[str, Any], says: str
-    ) -> None:
-        judgement = judged(REDUCES, step, **compiled)
-        assert judgement.verdict == Verdict.NOT_APPLICABLE, name
-        assert judgement.reason.startswith("compiled, not run: "), name
-        assert says in judgement.reason, name
-
-    def test_nothing_compiled_because_it_failed_is_no_excuse(self) -> None:
-        judgement = judged(REDUCES, rows(moved=1), programs=0, failed=["jit(f): RuntimeError: x"])
-        assert judgement.verdict == Verdict.DEVIATES
-
-    def test_what_was_measured_on_the_way_decides_nothing(self) -> None:
-        judgement = judged(every(REDUCES, MEASURED), rows(moved=1, peak=9))
-        assert judgement.verdict == Verdict.CONFORMS
-
-    def test_what_ran_is_judged_as_ever(self) -> None:
-        seen = received(observation(rows(peak=9), topology=ONE))
-        clause = clause_of(MEASURED)
-        assert judge(clause, names.NEW_PMAP, ONE, "0.9.0", [seen], None).verdict == Verdict.DEVIATES
-
-
-class Platforms(TestCase):
-    @parameterized.expand(
-        [
-            ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes.", True),
-            ("INVALID_ARGUMENT: RESOURCE_EXHAUSTED is a word", False),
-        ]
-    )
-    def test_a_device_without_memory_left_is_named_as_the_reason(
-        self, message: str, named: bool
-    ) -> None:
-        seen = received(observation(raised("JaxRuntimeError", message), topology=ONE))
-        judgement = judge(clause_of(RIGHT), names.NEW_PMAP, ONE, "0.9.0", [seen], None)
-        assert judgement.verdict == Verdict.DEVIATES
-        assert judgement.reason.startswith(CALL) != named
-        assert message in judgement.reason
-
-    def test_a_target_that_computes_elsewhere_is_not_run(self) -> None:
-        runner = runner_on(FakePool(), clause_of(RIGHT))
-        runner.platform = "cuda"
-        record = runner.run(CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0"))
-        assert record.verdict == Verdict.NOT_RUN
-        assert {"cpu", "cuda"} <= set(record.reason.split())
-
-    def test_a_cluster_that_the_host_is_too_small_for_is_not_applicable(self) -> None:
-        pool = FakePool(unmet_by="too small")
-        record = runner_on(pool, clause_of(RIGHT)).run(
-            CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0")
-        )
-        assert record.verdict == Verdict.NOT_APPLICABLE
-        assert (record.reason, pool.cases) == ("too small", [])
+    assert record.verdict == Verdict.NOT_APPLICABLE
+    assert (record.reason, pool.cases) == ("too small", [])

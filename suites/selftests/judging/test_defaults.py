@@ -9,18 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from observations import (
+from judged import clause_of, received
+from records import (
     FIRST,
     SECOND,
     TOPOLOGY,
-    Json,
-    clause_of,
+    Record,
     doubled,
     gave,
     leaf,
     observation,
     raised,
-    received,
     returned,
 )
 
@@ -46,7 +45,7 @@ Pair = namedtuple("Pair", ["a", "b"])
 
 
 def judged(
-    expect: Expectation, *steps: Json, entries: tuple[Deviation, ...] = (), **other: Any
+    expect: Expectation, *steps: Record, entries: tuple[Deviation, ...] = (), **other: Any
 ) -> Judgement:
     """The judgement of a cell whose first process took these steps, and the other one good ones."""
     seen = [observation(*steps, **other), observation(process=1)]
@@ -56,7 +55,7 @@ def judged(
     )
 
 
-def twice(**other: Any) -> list[Json]:
+def twice(**other: Any) -> list[Record]:
     """Both calls of the first process; the second has what is other."""
     rows = doubled(Place(TOPOLOGY, 0))
     return [returned(rows, name=FIRST), returned(rows, name=SECOND) | other]
@@ -74,7 +73,7 @@ def entry(warns: EmissionPattern, *, optional: bool = False) -> Deviation:
 
 
 @pytest.mark.parametrize("other", [{"warnings": [WARNED]}, {"logs": [LOGGED]}])
-def test_what_nothing_expects_to_be_said_deviates(other: Json) -> None:
+def test_what_nothing_expects_to_be_said_deviates(other: Record) -> None:
     said = judged(RIGHT, *twice(**other))
     assert said.verdict == Verdict.DEVIATES
     assert said.reason.startswith(f"{SECOND}: ")
@@ -259,7 +258,7 @@ WRONG_NUMBERS = step_pattern({"code": "value"})
         ({"memory": "pinned_host"}, Verdict.DEVIATES),
     ],
 )
-def test_an_entry_about_wrong_values_explains_nothing_else(known: Json, verdict: str) -> None:
+def test_an_entry_about_wrong_values_explains_nothing_else(known: Record, verdict: str) -> None:
     numbers = doubled(Place(TOPOLOGY, 0)) + 1
     sharding = {
         "type": "NamedSharding",

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 import real
-from observations import Json, clause_of, observation, raised, received, returned
+from judged import clause_of, received
 from packaging.version import Version
 from published import published_versions
+from records import Record, observation, raised, returned
 
 from conformance.catalogue.causes import Cause
 from conformance.judging import deviations
@@ -473,7 +474,7 @@ OTHER = raised("ValueError", "no")
 CODES = {"returned": "value", "raised": "error"}
 
 
-def seen_by(*steps: Json, holding: Iterable[str] = (), process: int = 0) -> Any:
+def seen_by(*steps: Record, holding: Iterable[str] = (), process: int = 0) -> Any:
     """The findings on one process, and what it observed: these steps fail, those hold."""
     findings = [
         *(Finding(s["name"], process, False, "it", "", CODES[s["outcome"]]) for s in steps),
@@ -488,7 +489,7 @@ def explains(one: Deviation, *processes: tuple[list[Finding], Observation]) -> b
     return one.explains(findings, [seen for _, seen in processes])
 
 
-def step(record: Json, name: str) -> Json:
+def step(record: Record, name: str) -> Record:
     return record | {"name": name}
 
 
@@ -540,7 +541,7 @@ FIRST, SECOND = step(WRONG, "first call"), step(REFUSED, "second call")
     ],
 )
 def test_the_steps_that_are_named_and_no_others_must_fail(
-    failed: list[Json], explained: bool
+    failed: list[Record], explained: bool
 ) -> None:
     one = entry(
         steps={"first call": VALUE | {"returned": "4[.]"}, "second call": {"type": "KeyError"}}

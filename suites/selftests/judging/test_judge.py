@@ -8,22 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged_entries import HUNG, HUNG_TEXT, STUCK, entry
-from observations import (
+from judged import HUNG, HUNG_TEXT, STUCK, clause_of, entry, received
+from records import (
     CALL,
     FIRST,
     JAX,
     SECOND,
     TOPOLOGY,
     WITNESS,
-    Json,
-    clause_of,
+    Record,
     doubled,
     leaf,
     observation,
     observations,
     raised,
-    received,
     returned,
 )
 
@@ -56,7 +54,7 @@ CRASHED = Fault(Verdict.CRASHED, "process 1 was killed by SIGSEGV", ("new pmap",
 
 def judged(
     expect: Expectation | Clause,
-    records: Sequence[Json],
+    records: Sequence[Record],
     *,
     implementation: str = NEW_PMAP,
     topology: Topology = TOPOLOGY,
@@ -69,7 +67,7 @@ def judged(
     return judge(clause, implementation, topology, jax, seen, fault, deviations)
 
 
-def judged_once(expect: Expectation, *steps: Json) -> Judgement:
+def judged_once(expect: Expectation, *steps: Record) -> Judgement:
     """The judgement of one process that did `steps`."""
     return judged(expect, observations(*steps, topology=ONE), topology=ONE)
 
@@ -324,7 +322,7 @@ def test_a_name_that_jax_lacks_is_known_where_an_entry_names_it_and_nothing_else
     known = entry(steps={OUTSIDE: pattern})
     expect = steps(first_call=returns(doubled))
 
-    def verdict(step: Json, *entries: Deviation, **more: Any) -> str:
+    def verdict(step: Record, *entries: Deviation, **more: Any) -> str:
         record = observation(step, topology=ONE) | {"witness": []} | more
         return judged(expect, [record], topology=ONE, deviations=entries).verdict
 
@@ -637,7 +635,7 @@ def test_coming_back_is_no_hang() -> None:
 # Deviations
 
 
-def wrong() -> list[Json]:
+def wrong() -> list[Record]:
     return observations(returned(np.array([0, 0], np.float32)))
 
 

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from unittest import TestCase
-
 import pytest
-from parameterized import parameterized
 
 from conformance.judging.ratios import Ratio, Spread, ratio, seconds, slowest
 
 
-class Says(TestCase):
-    @parameterized.expand(
-        [
-            ("slower", Ratio("legacy", 28.0, 25.0, 31.0, 6, 20), "28 times legacy (25 to 31 times"),
-            ("faster", Ratio("legacy", 0.5, 0.4, 0.8, 6, 20), "2 times faster than legacy (0.4"),
-            ("hidden", Ratio("legacy", 1.4, 0.9, 2.0, 6, 20), "no difference from legacy beyond"),
-            ("exactly one", Ratio("legacy", 1.0, 1.0, 1.0, 6, 20), "no difference from legacy"),
-        ]
-    )
-    def test_a_ratio_says_which_is_slower_or_that_the_spread_hides_it(
-        self, name: str, given: Ratio, said: str
-    ) -> None:
-        assert str(given).startswith(said), name
-        assert "6 blocks of 20 rounds" in str(given)
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("slower", Ratio("legacy", 28.0, 25.0, 31.0, 6, 20), "28 times legacy (25 to 31 times"),
+        ("faster", Ratio("legacy", 0.5, 0.4, 0.8, 6, 20), "2 times faster than legacy (0.4"),
+        ("hidden", Ratio("legacy", 1.4, 0.9, 2.0, 6, 20), "no difference from legacy beyond"),
+        ("exactly one", Ratio("legacy", 1.0, 1.0, 1.0, 6, 20), "no difference from legacy"),
+    ],
+)
+def test_a_ratio_says_which_is_slower_or_that_the_spread_hides_it(
+    name: str, given: Ratio, said: str
+) -> None:
+    assert str(given).startswith(said), name
+    assert "6 blocks of 20 rounds" in str(given)
 
 
 def test_a_ratio_is_taken_block_by_block() -> None:

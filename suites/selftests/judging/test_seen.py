@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
-from observations import leaf, observation, raised, received, returned
+from judged import received
+from records import leaf, observation, raised, returned
 
 from conformance.judging.seen import agrees, fault_pattern, shown, step_pattern, steps_of
 from conformance.spec.codes import Code
@@ -52,7 +54,7 @@ def failing(code: Code, **other: Any) -> Finding:
 
 
 ERROR = raised("ValueError", "cannot  do\nthat", phase="trace")
-VALUES = returned(leaf([1.0, 2.0], weak_type=True), extra={"moved": {"bytes": 8}})
+VALUES = returned(leaf(np.array([1.0, 2.0]), weak_type=True), extra={"moved": {"bytes": 8}})
 
 
 @pytest.mark.parametrize(

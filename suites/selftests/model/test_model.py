@@ -9,7 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 from msgspec import structs
-from sample_results import cause, cell, claim, clause, sample, target, timing
+from records import cause, cell, claim, clause, target, timing
+from sample_results import sample
 
 from conformance.model import records
 from conformance.model.codec import (

@@ -11,22 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sample_results
-from judged_entries import HUNG, entry
-from observations import (
+import records
+from judged import HUNG, clause_of, entry, received
+from records import (
     FIRST,
     JAX,
     SECOND,
     TOPOLOGY,
     WITNESS,
-    Json,
-    clause_of,
+    Record,
     doubled,
     leaf,
     observation,
     observations,
     raised,
-    received,
     returned,
 )
 
@@ -77,7 +75,7 @@ OUTSIDE_OF_IT = "step: raised outside of it"
 
 def case(
     expect: Expectation | Clause,
-    records: Sequence[Json],
+    records: Sequence[Record],
     *,
     implementation: str = NEW_PMAP,
     fault: Fault | None = None,
@@ -103,7 +101,7 @@ def tried(one: Case) -> Mapping[str, list[bool]]:
     return found
 
 
-def both(**other: Any) -> list[Json]:
+def both(**other: Any) -> list[Record]:
     """Both processes' observations of two calls that doubled their rows; `other` of each step."""
     return [
         observation(
@@ -414,11 +412,11 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(loading, "load", lambda: Catalogue(made))
     facts: dict[str, Any] = {"observations": both(), "topology": str(TOPOLOGY)}
     lines = [
-        sample_results.target(JAX),
-        sample_results.cell("sample.strong", **facts),
-        sample_results.cell("sample.weak", **facts),
-        sample_results.cell("sample.gone", **facts),
-        sample_results.cell("sample.weak", "deviates", **facts),
+        records.target(JAX),
+        records.cell("sample.strong", **facts),
+        records.cell("sample.weak", **facts),
+        records.cell("sample.gone", **facts),
+        records.cell("sample.weak", "deviates", **facts),
     ]
     file = tmp_path / "results.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"kind": "ce')

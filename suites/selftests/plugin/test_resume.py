@@ -13,16 +13,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest import TestCase
 
 import jsonschema
 import numpy as np
 import pytest
 from fake_pool import FACTS, SPEC, FakePool, cell_of, record_of, runner_on
+from judged import clause_of
 from msgspec.structs import replace
-from observations import Json, clause_of, doubled, observations, returned
-from parameterized import parameterized
 from processes import HANGS_S, new_mark, running_pytest
+from records import Record, doubled, observations, returned
 
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.identity import program_digest
@@ -89,7 +88,7 @@ def today(*clauses: Clause, facts: Mapping[str, Any] = WITH_FLAX, **programs: st
     )
 
 
-def edited(path: Path, change: Callable[[Json], Json | None]) -> Path:
+def edited(path: Path, change: Callable[[Record], Record | None]) -> Path:
     """The file with each record changed; those that become None are left out."""
     records = (json.loads(line) for line in path.read_text().splitlines())
     kept = [one for record in records if (one := change(record)) is not None]
@@ -173,74 +172,88 @@ def test_what_has_nothing_to_run_is_carried_over_as_well(tmp_path: Path) -> None
 # What is run again
 
 
-class RunAgainTest(TestCase):
-    @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path: Path) -> None:
-        self.path = tmp_path / "old.jsonl"
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """An older results file."""
+    return tmp_path / "old.jsonl"
 
-    def refused(self, why: str, now: Today | None = None) -> None:
-        found = found_in(self.path, now)
-        assert not found.kept
-        assert dict(found.why) == {why: 1}
 
-    def test_of_another_program(self) -> None:
-        written(self.path, observations())
-        self.refused("of another program", today(**{GOOD.id: "0" * 16}))
+def refused(path: Path, why: str, now: Today | None = None) -> None:
+    found = found_in(path, now)
+    assert not found.kept
+    assert dict(found.why) == {why: 1}
 
-    def test_of_another_program_in_a_file_that_names_none(self) -> None:
-        written(self.path, observations())
-        gone = ("cell", "program")
-        edited(self.path, lambda r: {k: v for k, v in r.items() if (r["kind"], k) != gone})
-        self.refused("of another program")
 
-    def test_of_other_parameters(self) -> None:
-        written(self.path, observations())
-        now = dataclasses.replace(GOOD, parameters={"size": 3})
-        assert program_digest(GOOD) != program_digest(now)
-        self.refused("of another program", today(now))
+def test_of_another_program(path: Path) -> None:
+    written(path, observations())
+    refused(path, "of another program", today(**{GOOD.id: "0" * 16}))
 
-    @parameterized.expand(
-        [
-            ("jaxlib", "jaxlib", "0.9.1", "of another jaxlib"),
-            ("jax", "jax", "0.9.1", "of another jax"),
-            ("python", "python", "3.12.7", "of another python"),
-            ("platform", "platform", "gpu", "of another platform"),
-        ]
-    )
-    def test_of_another_target(self, case: str, key: str, value: str, why: str) -> None:
-        written(self.path, observations())
-        self.refused(why, today(facts={**WITH_FLAX, key: value}))
 
-    def test_not_of_another_patch_of_python(self) -> None:
-        written(self.path, observations())
-        assert found_in(self.path, today(facts={**WITH_FLAX, "python": "3.11.2"})).kept
+def test_of_another_program_in_a_file_that_names_none(path: Path) -> None:
+    written(path, observations())
+    gone = ("cell", "program")
+    edited(path, lambda r: {k: v for k, v in r.items() if (r["kind"], k) != gone})
+    refused(path, "of another program")
 
-    def test_of_another_library_only_where_the_clause_needs_it(self) -> None:
-        other = {**WITH_FLAX, "packages": {"flax": "0.10.0"}}
-        written(self.path, observations(), clause=NEEDY)
-        assert found_in(self.path, today(NEEDY)).kept
-        self.refused("of another flax", today(NEEDY, facts=other))
-        written(self.path, observations())
-        assert found_in(self.path, today(facts=other)).kept
 
-    def test_red_by_todays_catalogue(self) -> None:
-        written(self.path, observations(WRONG))
-        self.refused("deviates by today's catalogue")
+def test_of_other_parameters(path: Path) -> None:
+    written(path, observations())
+    now = dataclasses.replace(GOOD, parameters={"size": 3})
+    assert program_digest(GOOD) != program_digest(now)
+    refused(path, "of another program", today(now))
 
-    @parameterized.expand([(Verdict.NOT_RUN, "not run then"), (Verdict.FLAKY, "flaky then")])
-    def test_nothing_that_speaks_for_it(self, verdict: str, why: str) -> None:
-        written(self.path, observations(), verdict=verdict)
-        self.refused(why)
 
-    def test_of_another_form(self) -> None:
-        written(self.path, observations(), observations=[{"process": 0}])
-        self.refused("recorded by another version of this program: an observation without 'jax'")
+@pytest.mark.parametrize(
+    ("case", "key", "value", "why"),
+    [
+        ("jaxlib", "jaxlib", "0.9.1", "of another jaxlib"),
+        ("jax", "jax", "0.9.1", "of another jax"),
+        ("python", "python", "3.12.7", "of another python"),
+        ("platform", "platform", "gpu", "of another platform"),
+    ],
+)
+def test_of_another_target(case: str, key: str, value: str, why: str, path: Path) -> None:
+    written(path, observations())
+    refused(path, why, today(facts={**WITH_FLAX, key: value}))
 
-    def test_applicable_only_now(self) -> None:
-        expect = dict.fromkeys(IMPLEMENTATIONS, not_applicable("no"))
-        then = dataclasses.replace(GOOD, expect=expect)
-        written(self.path, None, clause=then)
-        self.refused("not applicable then")
+
+def test_not_of_another_patch_of_python(path: Path) -> None:
+    written(path, observations())
+    assert found_in(path, today(facts={**WITH_FLAX, "python": "3.11.2"})).kept
+
+
+def test_of_another_library_only_where_the_clause_needs_it(path: Path) -> None:
+    other = {**WITH_FLAX, "packages": {"flax": "0.10.0"}}
+    written(path, observations(), clause=NEEDY)
+    assert found_in(path, today(NEEDY)).kept
+    refused(path, "of another flax", today(NEEDY, facts=other))
+    written(path, observations())
+    assert found_in(path, today(facts=other)).kept
+
+
+def test_red_by_todays_catalogue(path: Path) -> None:
+    written(path, observations(WRONG))
+    refused(path, "deviates by today's catalogue")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "why"), [(Verdict.NOT_RUN, "not run then"), (Verdict.FLAKY, "flaky then")]
+)
+def test_nothing_that_speaks_for_it(verdict: str, why: str, path: Path) -> None:
+    written(path, observations(), verdict=verdict)
+    refused(path, why)
+
+
+def test_of_another_form(path: Path) -> None:
+    written(path, observations(), observations=[{"process": 0}])
+    refused(path, "recorded by another version of this program: an observation without 'jax'")
+
+
+def test_applicable_only_now(path: Path) -> None:
+    expect = dict.fromkeys(IMPLEMENTATIONS, not_applicable("no"))
+    then = dataclasses.replace(GOOD, expect=expect)
+    written(path, None, clause=then)
+    refused(path, "not applicable then")
 
 
 def test_a_cell_that_nobody_asks_for_is_no_matter(tmp_path: Path) -> None:
@@ -333,7 +346,7 @@ def run(folder: Path, *arguments: str) -> str:
     return told
 
 
-def cells_of(path: Path) -> dict[str, Json]:
+def cells_of(path: Path) -> dict[str, Record]:
     """The file's cells; they and their targets fit the schema, as the rest does in `recorder`."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
     for record in records:
@@ -359,24 +372,23 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path) -> None:
     assert cells_of(third).keys() == cells_of(second).keys()
 
 
-class RefusedTest(TestCase):
-    @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.chdir(tmp_path)
-        Path("old.jsonl").touch()
-
-    @parameterized.expand(
-        [
-            ("its_own_results", {"results": "./old.jsonl"}, "it would be overwritten"),
-            ("no_results", {"results": None}, "name the new file with --results"),
-            ("no_file", {"resume": ["gone.jsonl"]}, "gone.jsonl"),
-            ("repeated", {"repeat": 2}, "--repeat"),
-            ("isolated", {"isolated": True}, "--isolated"),
-        ]
-    )
-    def test_before_anything_is_written(self, case: str, other: Json, said: str) -> None:
-        good = {"resume": ["old.jsonl"], "results": "new", "repeat": 1, "isolated": False}
-        check(SimpleNamespace(getoption=good.get))
-        with pytest.raises((ValueError, OSError), match=said):
-            check(SimpleNamespace(getoption=(good | other).get))
-        assert not Path("new").exists()
+@pytest.mark.parametrize(
+    ("case", "other", "said"),
+    [
+        ("its_own_results", {"results": "./old.jsonl"}, "it would be overwritten"),
+        ("no_results", {"results": None}, "name the new file with --results"),
+        ("no_file", {"resume": ["gone.jsonl"]}, "gone.jsonl"),
+        ("repeated", {"repeat": 2}, "--repeat"),
+        ("isolated", {"isolated": True}, "--isolated"),
+    ],
+)
+def test_before_anything_is_written(
+    case: str, other: Record, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("old.jsonl").touch()
+    good = {"resume": ["old.jsonl"], "results": "new", "repeat": 1, "isolated": False}
+    check(SimpleNamespace(getoption=good.get))
+    with pytest.raises((ValueError, OSError), match=said):
+        check(SimpleNamespace(getoption=(good | other).get))
+    assert not Path("new").exists()

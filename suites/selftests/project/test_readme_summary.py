@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from packaging.version import Version
-from sample_results import (
+from records import (
+    FIRST,
     Record,
     cause,
     cell,
@@ -16,7 +17,7 @@ from sample_results import (
     deviation,
     observation,
     raised,
-    returned,
+    sample_step,
     target,
 )
 from site_pages import loaded
@@ -44,7 +45,7 @@ OLD, NEXT, NEWEST = "0.7.2", "0.8.0", "0.12.0.1"
 
 
 def observed(step: Record) -> list[Record]:
-    return [observation(process, steps=[step]) for process in range(4)]
+    return [observation(step, process=process) for process in range(4)]
 
 
 def results_with(*endings: tuple[str, str, str], folder: Path) -> Results:
@@ -56,7 +57,7 @@ def results_with(*endings: tuple[str, str, str], folder: Path) -> Results:
             "errors.a",
             implementation="legacy_pmap",
             target=f"jax=={OLD}",
-            observations=observed(returned()),
+            observations=observed(sample_step()),
         ),
     ]
     for jax, verdict, slug in endings:
@@ -66,7 +67,7 @@ def results_with(*endings: tuple[str, str, str], folder: Path) -> Results:
                 "errors.a",
                 verdict,
                 target=f"jax=={jax}",
-                observations=observed(raised() | {"name": "first call"} if slug else returned()),
+                observations=observed(raised(name=FIRST) if slug else sample_step()),
                 deviation=deviation(cause=slug) if slug else None,
             ),
         ]

@@ -10,7 +10,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-import sample_results as rows
+import records as rows
+from sample_results import sample
 from site_pages import links_in, text_in, tree
 
 from reports.analysis.effects.pairs import Effects, sides
@@ -34,11 +35,11 @@ def worse(tmp_path: Path) -> Results:
     """A program that returns in 0.9.0 and raises in 0.10.0, one the other way, one that stays."""
 
     def seen(id: str, jax: str, step: rows.Record) -> rows.Record:
-        observed = [rows.observation(process, steps=[step]) for process in range(4)]
+        observed = [rows.observation(step, process=process) for process in range(4)]
         return rows.cell(id, target=f"jax=={jax}", observations=observed)
 
-    fails = rows.raised(message="<b>no</b>") | {"name": "first call"}
-    works = rows.returned(warnings=[], logs=[])
+    fails = rows.raised(message="<b>no</b>", name=rows.FIRST)
+    works = rows.sample_step(warnings=[], logs=[])
     return results(
         tmp_path,
         *(rows.target(v, started=when) for v, when in RUNS.items()),
@@ -73,7 +74,7 @@ def test_the_feed_tells_what_became_worse_and_nothing_else(worse: Results) -> No
 def test_what_the_version_before_did_not_run_became_nothing(tmp_path: Path) -> None:
     alone = rows.cell("errors.wrong", "crashed", target="jax==0.10.0")
     both = [
-        rows.cell("errors.same", target=f"jax=={v}", observations=[rows.observation(0)])
+        rows.cell("errors.same", target=f"jax=={v}", observations=[rows.observation()])
         for v in RUNS
     ]
     of = results(
@@ -107,11 +108,11 @@ def test_hostile_text_in_the_feed_is_text(worse: Results) -> None:
 
 
 def test_one_version_makes_a_feed_without_entries(tmp_path: Path) -> None:
-    assert entries(results(tmp_path, *rows.sample())) == []
+    assert entries(results(tmp_path, *sample())) == []
 
 
 def test_the_matrix_has_every_recorded_cell(tmp_path: Path) -> None:
-    of = results(tmp_path, *rows.sample())
+    of = results(tmp_path, *sample())
     found: dict[str, Any] = json.loads(json.dumps(matrix(of)))
     lists = [found[name] for name in found["columns"]]
     told = {
@@ -134,7 +135,7 @@ def test_the_matrix_says_how_much_of_a_target_was_run(tmp_path: Path) -> None:
 
 
 def test_the_files_are_in_the_site_and_linked(tmp_path: Path) -> None:
-    site = render(results(tmp_path, *rows.sample()))
+    site = render(results(tmp_path, *sample()))
     assert json.loads(site[MATRIX])["format"] == 1
     assert json.loads(site[SUMMARY])["cells"]
     for name in (MATRIX, SUMMARY, feed.PAGE):
@@ -142,7 +143,7 @@ def test_the_files_are_in_the_site_and_linked(tmp_path: Path) -> None:
 
 
 def test_the_matrix_is_compressed_on_the_disk(tmp_path: Path) -> None:
-    of = results(tmp_path, *rows.sample())
+    of = results(tmp_path, *sample())
     build(of, tmp_path / "site")
     with lzma.open(tmp_path / "site" / MATRIX, "rt", encoding="utf-8") as written:
         assert json.load(written) == json.loads(render(of)[MATRIX])

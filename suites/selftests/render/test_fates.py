@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest import TestCase
 
-from parameterized import parameterized
-from recorded_steps import step
-from sample_results import Record, claim, clause, target
+import pytest
+from records import Record, claim, clause, step, target
 from site_pages import results_of
 from two_sides import FAILS, ran
 
@@ -31,78 +29,82 @@ def fates_of(*cells: Record, **peaks: str) -> tuple[Fate, ...]:
     return fates(results, ids, results.targets[0].key, "new_pmap", notes, peaks)
 
 
-class Fates(TestCase):
-    @parameterized.expand(
-        [
-            ("reused", donation_step("a", 8, True), "taken over without a copy, and deleted"),
-            ("alive", donation_step("a", 8, False), "taken over without a copy, not deleted"),
-            ("in part", donation_step("a", 3, True), "taken over in part"),
-            ("copied", donation_step("a", 0, True, **WARNED), "copied and deleted, with a warning"),
-            (
-                "one of two is kept",
-                donation_step("a", 0, True, False),
-                "not taken over, the original stays, in silence",
-            ),
-        ]
+@pytest.mark.parametrize(
+    ("name", "seen", "said"),
+    [
+        ("reused", donation_step("a", 8, True), "taken over without a copy, and deleted"),
+        ("alive", donation_step("a", 8, False), "taken over without a copy, not deleted"),
+        ("in part", donation_step("a", 3, True), "taken over in part"),
+        ("copied", donation_step("a", 0, True, **WARNED), "copied and deleted, with a warning"),
+        (
+            "one of two is kept",
+            donation_step("a", 0, True, False),
+            "not taken over, the original stays, in silence",
+        ),
+    ],
+)
+def test_words(name: str, seen: Record, said: str) -> None:
+    assert fates_of(ran("donation.a", NEW, seen), a="2.0 times") == (
+        Fate(("a",), said, "", "2.0 times"),
+    ), name
+
+
+def test_what_is_refused_is_known_by_what_its_clause_noted_elsewhere() -> None:
+    assert fates_of(
+        ran("donation.a", NEW, FAILS, topology="2x2"),
+        ran("donation.a", SHARD, donation_step("an array elsewhere", 0, False)),
+    ) == (Fate(("an array elsewhere",), "", "raises ValueError", ""),)
+
+
+def test_of_two_calls_that_differ_the_worse_is_told() -> None:
+    [one] = fates_of(
+        ran(
+            "donation.a",
+            NEW,
+            donation_step("a", 8, True),
+            donation_step("a", 0, False, name="second call"),
+        )
     )
-    def test_words(self, name: str, seen: Record, said: str) -> None:
-        assert fates_of(ran("donation.a", NEW, seen), a="2.0 times") == (
-            Fate(("a",), said, "", "2.0 times"),
-        ), name
+    [worse] = fates_of(ran("donation.a", NEW, donation_step("a", 0, False)))
+    assert one == worse
 
-    def test_what_is_refused_is_known_by_what_its_clause_noted_elsewhere(self) -> None:
-        assert fates_of(
-            ran("donation.a", NEW, FAILS, topology="2x2"),
-            ran("donation.a", SHARD, donation_step("an array elsewhere", 0, False)),
-        ) == (Fate(("an array elsewhere",), "", "raises ValueError", ""),)
 
-    def test_of_two_calls_that_differ_the_worse_is_told(self) -> None:
-        [one] = fates_of(
-            ran(
-                "donation.a",
-                NEW,
-                donation_step("a", 8, True),
-                donation_step("a", 0, False, name="second call"),
-            )
-        )
-        [worse] = fates_of(ran("donation.a", NEW, donation_step("a", 0, False)))
-        assert one == worse
+def test_what_is_hoped_for_comes_first_then_what_was_run_most_widely() -> None:
+    found = fates_of(
+        ran("donation.a", NEW, donation_step("a", 0, False)),
+        ran("donation.b", NEW, donation_step("b", 8, True)),
+        *(ran("donation.c", NEW, donation_step("c", 8, True), topology=t) for t in ("1x8", "2x2")),
+    )
+    assert [one.arguments for one in found] == [("c",), ("b",), ("a",)]
 
-    def test_what_is_hoped_for_comes_first_then_what_was_run_most_widely(self) -> None:
-        found = fates_of(
-            ran("donation.a", NEW, donation_step("a", 0, False)),
-            ran("donation.b", NEW, donation_step("b", 8, True)),
-            *(
-                ran("donation.c", NEW, donation_step("c", 8, True), topology=t)
-                for t in ("1x8", "2x2")
-            ),
-        )
-        assert [one.arguments for one in found] == [("c",), ("b",), ("a",)]
 
-    def test_what_fares_alike_is_one_row(self) -> None:
-        cells = [ran(f"donation.{what}", NEW, donation_step(what, 8, True)) for what in "abc"]
-        assert [one.arguments for one in fates_of(*cells)] == [("a", "b", "c")]
-        assert [one.arguments for one in fates_of(*cells, b="1.0 times")] == [("a", "c"), ("b",)]
+def test_what_fares_alike_is_one_row() -> None:
+    cells = [ran(f"donation.{what}", NEW, donation_step(what, 8, True)) for what in "abc"]
+    assert [one.arguments for one in fates_of(*cells)] == [("a", "b", "c")]
+    assert [one.arguments for one in fates_of(*cells, b="1.0 times")] == [("a", "c"), ("b",)]
 
-    def test_topologies_that_differ_are_named(self) -> None:
-        [one] = fates_of(
-            ran("donation.a", NEW, donation_step("a", 8, True), topology="2x2"),
-            ran("donation.a", NEW, donation_step("a", 0, False), topology="4x2"),
-        )
-        [better], [worse] = (
-            fates_of(ran("donation.a", NEW, donation_step("a", reused, reused > 0)))
-            for reused in (8, 0)
-        )
-        assert one.several == f"on 2x2 {better.one}; on 4x2 {worse.one}"
 
-    @parameterized.expand([("removed",), ("not applicable",), ("not run",)])
-    def test_what_tells_of_no_program_is_left_out(self, verdict: str) -> None:
-        assert not fates_of(
-            ran("donation.a", NEW, verdict=verdict),
-            ran("donation.a", SHARD, donation_step("a", 8, True)),
-        )
+def test_topologies_that_differ_are_named() -> None:
+    [one] = fates_of(
+        ran("donation.a", NEW, donation_step("a", 8, True), topology="2x2"),
+        ran("donation.a", NEW, donation_step("a", 0, False), topology="4x2"),
+    )
+    [better], [worse] = (
+        fates_of(ran("donation.a", NEW, donation_step("a", reused, reused > 0)))
+        for reused in (8, 0)
+    )
+    assert one.several == f"on 2x2 {better.one}; on 4x2 {worse.one}"
 
-    def test_a_clause_without_such_a_note_is_left_out(self) -> None:
-        assert not fates_of(
-            ran("donation.a", NEW, step(extra={"memory": {"what": "a", "multiple": 2}}))
-        )
+
+@pytest.mark.parametrize("verdict", ["removed", "not applicable", "not run"])
+def test_what_tells_of_no_program_is_left_out(verdict: str) -> None:
+    assert not fates_of(
+        ran("donation.a", NEW, verdict=verdict),
+        ran("donation.a", SHARD, donation_step("a", 8, True)),
+    )
+
+
+def test_a_clause_without_such_a_note_is_left_out() -> None:
+    assert not fates_of(
+        ran("donation.a", NEW, step(extra={"memory": {"what": "a", "multiple": 2}}))
+    )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from unittest import TestCase
 from xml.etree import ElementTree
 
 import msgspec
 import pytest
-import sample_results as rows
-from parameterized import parameterized
+import records as rows
 
 from conformance.model.records import Cell
 from reports.render.chart import HEIGHT, WIDTH, Chart, Point, Series, draw, ticks
@@ -83,36 +81,35 @@ def test_more_is_higher_and_names_do_not_overlap() -> None:
     assert abs(names[0] - names[1]) >= 12
 
 
-class TestWithinItsFrame(TestCase):
-    @parameterized.expand(
-        [
-            ("one value", (1.0,), False),
-            ("nothing", (), False),
-            ("zero", (0.0, 0.0), False),
-            ("zero on a logarithmic axis", (0.0, 3.0), True),
-            ("tiny", (1e-9, 2e-9), True),
-            ("huge", (1e12, 3e15), True),
-            ("many decades", (1e-6, 1e6), True),
-        ]
-    )
-    def test_everything_lies_in_the_drawing(
-        self, name: str, values: tuple[float, ...], log: bool
-    ) -> None:
-        of = chart(series(*values), log=log, title=name)
-        assert len(ticks(of)) >= 2
-        for element in drawn(of).iter():
-            for key, most in (("x", WIDTH), ("y", HEIGHT), ("x1", WIDTH), ("y1", HEIGHT)):
-                if element.get(key) is not None:
-                    assert 0 <= float(element.get(key) or -1) <= most, element.attrib
+@pytest.mark.parametrize(
+    ("name", "values", "log"),
+    [
+        ("one value", (1.0,), False),
+        ("nothing", (), False),
+        ("zero", (0.0, 0.0), False),
+        ("zero on a logarithmic axis", (0.0, 3.0), True),
+        ("tiny", (1e-9, 2e-9), True),
+        ("huge", (1e12, 3e15), True),
+        ("many decades", (1e-6, 1e6), True),
+    ],
+)
+def test_everything_lies_in_the_drawing(name: str, values: tuple[float, ...], log: bool) -> None:
+    of = chart(series(*values), log=log, title=name)
+    assert len(ticks(of)) >= 2
+    for element in drawn(of).iter():
+        for key, most in (("x", WIDTH), ("y", HEIGHT), ("x1", WIDTH), ("y1", HEIGHT)):
+            if element.get(key) is not None:
+                assert 0 <= float(element.get(key) or -1) <= most, element.attrib
 
-    @parameterized.expand([("linear", False), ("logarithmic", True)])
-    def test_the_axis_holds_the_spread_and_the_even_line(self, name: str, log: bool) -> None:
-        of = chart(series(3, 5, 7), log=log, even=1.0, title=name)
-        marks = ticks(of)
-        assert marks[0] <= 1.0
-        assert marks[-1] >= 14
-        assert marks == sorted(marks)
-        assert log or marks[0] == 0
+
+@pytest.mark.parametrize(("name", "log"), [("linear", False), ("logarithmic", True)])
+def test_the_axis_holds_the_spread_and_the_even_line(name: str, log: bool) -> None:
+    of = chart(series(3, 5, 7), log=log, even=1.0, title=name)
+    marks = ticks(of)
+    assert marks[0] <= 1.0
+    assert marks[-1] >= 14
+    assert marks == sorted(marks)
+    assert log or marks[0] == 0
 
 
 def test_a_hostile_name_is_text() -> None:
@@ -136,7 +133,7 @@ MOVED = {"collectives": {"all-gather": 1}, "bytes": 384, "result": 48, "array": 
 
 def moving(*notes: object) -> Outcome:
     seen = [
-        rows.observation(process, steps=[rows.returned(extra={"moved": note})])
+        rows.observation(rows.sample_step(extra={"moved": note}), process=process)
         for process, note in enumerate(notes)
     ]
     record = rows.cell("indexing.a", observations=seen)
@@ -200,40 +197,12 @@ def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
     assert figure.evidence.href == "clauses/a.a.html"
 
 
-def grown(clause: str, jax: str, *sent: tuple[int, int]) -> rows.Record:
-    """Return the communication of an access per chip, for several numbers of chips with 1
-    KiB each.
-    """
-    return {
-        "kind": "growth",
-        "clause": clause,
-        "text": "`x[0]` under jit",
-        "implementation": "shard_map",
-        "target": f"jax=={jax}",
-        "jax": jax,
-        "libtpu": "0.0.50",
-        "chip": "TPU v5",
-        "row": 1024,
-        "points": [
-            {
-                "slice": f"v5p:{chips}",
-                "chips": chips,
-                "collectives": {"all-gather": 1},
-                "bytes": sent_here,
-                "result": 1024,
-                "array": 1024 * chips,
-            }
-            for chips, sent_here in sent
-        ],
-    }
-
-
 def test_what_an_access_moves_on_a_pod_is_drawn_by_chips_and_versions(tmp_path: Path) -> None:
     records = [
         rows.clause("indexing.a"),
-        grown("indexing.a", "0.12.0.1", (8, 8192), (16, 16384)),
-        grown("indexing.a", "0.9.0", (8, 1024)),
-        grown("indexing.gone", "0.9.0", (8, 0)),
+        rows.growth("indexing.a", (8, 8192), (16, 16384), jax="0.12.0.1"),
+        rows.growth("indexing.a", (8, 1024)),
+        rows.growth("indexing.gone", (8, 0)),
     ]
     page = cost_page(load([rows.write(tmp_path / "pods.jsonl", records)]))
     (group,) = page.groups

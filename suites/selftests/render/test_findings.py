@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from compared_cells import ENTRY, OTHER, array, run
 from markdown_it import MarkdownIt
-from sample_results import HOSTILE, Record, cause, cell, claim, clause, deviation, target, write
+from records import Record, cause, cell, claim, clause, deviation, target, write
+from sample_results import HOSTILE
 
 from harness.commandline.main import main
 from reports.analysis.comparing.agreement import agree

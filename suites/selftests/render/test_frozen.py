@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sample_results import Record, cell, claim, clause, finding, target, write
+from records import Record, cell, claim, clause, finding, target, write
 
 from harness.commandline.command import DONE, FOUND
 from harness.commandline.main import main
@@ -15,10 +15,12 @@ ID = "errors.one"
 
 def records(**changed: Record) -> list[Record]:
     """Two targets, a clause, and a cell of each side; `changed` gives fields of the newer cell."""
-    old = cell(ID, implementation="legacy_pmap", target="jax==0.8.0", findings=[finding(True)])
+    old = cell(
+        ID, implementation="legacy_pmap", target="jax==0.8.0", findings=[finding(holds=True)]
+    )
     new = cell(
         ID,
-        **{"implementation": "new_pmap", "target": "jax==0.9.0", "findings": [finding(True)]}
+        **{"implementation": "new_pmap", "target": "jax==0.9.0", "findings": [finding(holds=True)]}
         | changed,
     )
     expected = {"legacy_pmap": "returns it", "new_pmap": "returns it"}
@@ -41,7 +43,9 @@ def test_equal_results_are_equal(tmp_path: Path) -> None:
 
 
 def test_wording_is_not_frozen(tmp_path: Path) -> None:
-    reworded = records(reason="in other words", findings=[finding(True, expected="other words")])
+    reworded = records(
+        reason="in other words", findings=[finding(holds=True, expected="other words")]
+    )
     assert frozen_against(tmp_path, reworded) == DONE
 
 
@@ -49,8 +53,8 @@ def test_wording_is_not_frozen(tmp_path: Path) -> None:
     "changed",
     [
         pytest.param({"verdict": "deviates"}, id="verdict"),
-        pytest.param({"findings": [finding(False)]}, id="finding"),
-        pytest.param({"findings": [finding(True, code="memory")]}, id="code"),
+        pytest.param({"findings": [finding()]}, id="finding"),
+        pytest.param({"findings": [finding(holds=True, code="memory")]}, id="code"),
         pytest.param({"verdict": "crashed"}, id="effect"),
     ],
 )

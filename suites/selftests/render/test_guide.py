@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import unittest
-
 import pytest
-from parameterized import parameterized
 from sample_results import sample
 from site_pages import Tags, links_in, results_of, search_rows, tree
 
@@ -56,36 +53,36 @@ def test_rendering_twice_gives_the_same() -> None:
     assert links_in(tree(view.html)) == ["other.html"]
 
 
-class Links(unittest.TestCase):
-    @parameterized.expand(
-        [
-            ("a page", "other.md", "other.html"),
-            ("a heading of one", "other.md#some-words", "other.html#some-words"),
-            ("a heading of this one", "#here", "#here"),
-            ("elsewhere", "https://example.org/a", "https://example.org/a"),
-            ("a page that is not there", "none.md", None),
-            ("a file of the project", "../reports/published/FINDINGS.md", None),
-            ("no scheme of ours", "javascript:alert(1)", None),
-            ("no encryption", "http://example.org", None),
-        ]
-    )
-    def test_a_link_leads_within_the_site_or_is_text(
-        self, name: str, written: str, href: str | None
-    ) -> None:
-        shown = Tags(html(f"# T\n\nS\n\nSee [these words]({written}).\n", "other"))
-        assert shown.attributes("href") == ([] if href is None else [href])
-        assert "these words" in shown.text
+@pytest.mark.parametrize(
+    ("name", "written", "href"),
+    [
+        ("a page", "other.md", "other.html"),
+        ("a heading of one", "other.md#some-words", "other.html#some-words"),
+        ("a heading of this one", "#here", "#here"),
+        ("elsewhere", "https://example.org/a", "https://example.org/a"),
+        ("a page that is not there", "none.md", None),
+        ("a file of the project", "../reports/published/FINDINGS.md", None),
+        ("no scheme of ours", "javascript:alert(1)", None),
+        ("no encryption", "http://example.org", None),
+    ],
+)
+def test_a_link_leads_within_the_site_or_is_text(name: str, written: str, href: str | None) -> None:
+    shown = Tags(html(f"# T\n\nS\n\nSee [these words]({written}).\n", "other"))
+    assert shown.attributes("href") == ([] if href is None else [href])
+    assert "these words" in shown.text
 
-    @parameterized.expand(
-        [
-            ("Run it yourself", "run-it-yourself"),
-            ("Indexing an output (x[0]) communicates", "indexing-an-output-x0-communicates"),
-            ("In several processes, pmap", "in-several-processes-pmap"),
-            ("device_put_sharded", "device_put_sharded"),
-        ]
-    )
-    def test_a_heading_has_the_anchor_of_code_hosts(self, heading: str, expected: str) -> None:
-        assert anchor(heading) == expected
+
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [
+        ("Run it yourself", "run-it-yourself"),
+        ("Indexing an output (x[0]) communicates", "indexing-an-output-x0-communicates"),
+        ("In several processes, pmap", "in-several-processes-pmap"),
+        ("device_put_sharded", "device_put_sharded"),
+    ],
+)
+def test_a_heading_has_the_anchor_of_code_hosts(heading: str, expected: str) -> None:
+    assert anchor(heading) == expected
 
 
 def test_headings_of_one_text_have_anchors_of_their_own() -> None:

@@ -8,15 +8,14 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 import pytest
-from recorded_steps import finding, returned
-from sample_results import Record, cause, claim, deviation, target
+from records import Record, cause, claim, deviation, finding, returned, target
 from site_pages import classed, links_in, loaded, part, section, text_in, tree
 from two_sides import program, ran
 
 from reports.render.site.build import render
 
 VERSIONS = ("0.8.0", "0.9.0", "0.10.0")
-WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
+WRONG = finding("same shape, wrong values: [2.]", "value")
 
 
 def shown(id: str, slug: str, *where: str, **of_cause: Any) -> list[Record]:
@@ -29,13 +28,13 @@ def shown(id: str, slug: str, *where: str, **of_cause: Any) -> list[Record]:
             ran(
                 id,
                 f"new_pmap@{jax}",
-                returned(2.0),
+                returned([2.0]),
                 verdict="known deviation",
                 findings=[WRONG],
                 deviation=entry,
             )
             if jax in where
-            else ran(id, f"new_pmap@{jax}", returned(1.0))
+            else ran(id, f"new_pmap@{jax}", returned([1.0]))
             for jax in VERSIONS
         ),
     ]
@@ -48,8 +47,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         claim("migrate-pmap.errors"),
         *shown("errors.a", "always", *VERSIONS, edit="Do that.", remedies=["errors.fix"]),
         program("errors.fix"),
-        ran("errors.fix", "new_pmap@0.9.0", returned(1.0)),
-        ran("errors.fix", "new_pmap@0.10.0", returned(2.0), verdict="known deviation"),
+        ran("errors.fix", "new_pmap@0.9.0", returned([1.0])),
+        ran("errors.fix", "new_pmap@0.10.0", returned([2.0]), verdict="known deviation"),
         cause("stuck"),
         program("errors.job"),
         ran(
@@ -57,7 +56,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             "jax@0.9.0",
             returned(name="process 0") | {"extra": {"text": "hangs | made"}},
             verdict="known deviation",
-            findings=[finding("process 0", "hangs | made", "note")],
+            findings=[finding("hangs | made", "note", step="process 0")],
             deviation=deviation(cause="stuck"),
         ),
         *shown("errors.b", "since", "0.9.0", "0.10.0"),
@@ -135,7 +134,7 @@ def test_a_hazard_says_what_averts_it_in_the_newest_version_that_has_it(page: El
 
 def test_a_mistake_that_has_a_name_is_wrong_numbers_whatever_was_expected(tmp_path: Path) -> None:
     saw = "it is this process's part of its own data: returned [2.]"
-    refused = finding("first call", saw, "error")
+    refused = finding(saw, "error")
     records = [
         target("0.9.0"),
         claim("migrate-pmap.errors"),
@@ -144,7 +143,7 @@ def test_a_mistake_that_has_a_name_is_wrong_numbers_whatever_was_expected(tmp_pa
         ran(
             "errors.a",
             "new_pmap@0.9.0",
-            returned(2.0),
+            returned([2.0]),
             verdict="known deviation",
             findings=[refused],
             deviation=deviation(cause="taken"),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recorded_steps import finding, raised, returned
-from sample_results import Record, cause, deviation, target
+from records import Record, cause, deviation, finding, raised, returned, target
 from two_sides import FAILS, HEAD, known, program, ran, read
 
 from reports.analysis.effects.effect import Effect
@@ -19,7 +18,7 @@ from reports.render.site.versions import VersionView
 
 ORDINARY, PART, UNUSUAL = "results-stay-on-all-devices", "part-of-it", "axis-name-must-be-text"
 NEW = Where("new_pmap", "0.9.0")
-WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
+WRONG = finding("same shape, wrong values: [2.]", "value")
 
 
 def shown(slug: str, clause: str, topology: str = "1x8", **of_cause: str) -> list[Record]:
@@ -61,7 +60,7 @@ def test_an_issue_with_several_processes_is_no_risk_of_one() -> None:
     [("cpu-ids-by-2048", Effect.OTHER_OUTPUT), (ORDINARY, Effect.WRONG_NUMBERS)],
 )
 def test_device_numbers_are_no_wrong_values(slug: str, effect: Effect) -> None:
-    records = [cause(slug), *known("idioms.a", slug, returned(2.0))]
+    records = [cause(slug), *known("idioms.a", slug, returned([2.0]))]
     records = [
         one | {"findings": [WRONG]} if one.get("verdict") == "known deviation" else one
         for one in records
@@ -72,7 +71,7 @@ def test_device_numbers_are_no_wrong_values(slug: str, effect: Effect) -> None:
 
 
 def test_the_version_with_the_least_risk_is_marked() -> None:
-    fine = ran("idioms.a", "new_pmap@0.8.0", returned(1.0))
+    fine = ran("idioms.a", "new_pmap@0.8.0", returned([1.0]))
     table = safe_table(Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), fine)), Use.PMAP)
 
     assert marked(table) == [("0.9.0", 0, False), ("0.8.0", 0, True)]
@@ -111,7 +110,7 @@ def test_what_pmap_is_by_default(jax: str, implementation: str) -> None:
 
 def test_a_version_in_which_an_issue_was_not_tested_is_not_the_safest() -> None:
     records = [*HEAD, *shown(ORDINARY, "idioms.a"), program("idioms.b")]
-    other = ran("idioms.b", "new_pmap@0.8.0", returned(1.0))
+    other = ran("idioms.b", "new_pmap@0.8.0", returned([1.0]))
     fine = ran("idioms.b", "new_pmap@0.9.0", FAILS, verdict="known deviation")
     fine["deviation"] = deviation(cause=PART)
     table = safe_table(Effects(read(*records, cause(PART), other, fine)), Use.PMAP)
@@ -185,9 +184,9 @@ def test_an_issue_of_a_library_is_shown_against_its_version() -> None:
     slug = "replicated-array-unreplicated-whole"
     had = {"0.8.0": "0.12.0", "0.9.0": "0.12.6"}
     heads = [target(jax, packages={"flax": flax}) for jax, flax in had.items()]
-    records = [cause(slug), program("idioms.a"), ran("idioms.a", "new_pmap@0.8.0", returned(1.0))]
+    records = [cause(slug), program("idioms.a"), ran("idioms.a", "new_pmap@0.8.0", returned([1.0]))]
     entry = deviation(cause=slug)
-    wrong = ran("idioms.a", "new_pmap@0.9.0", returned(2.0), verdict="known deviation")
+    wrong = ran("idioms.a", "new_pmap@0.9.0", returned([2.0]), verdict="known deviation")
     records.append(wrong | {"deviation": entry, "findings": [WRONG]})
     effects = Effects(read(*heads, *records))
     [issue] = issues(effects)
@@ -222,7 +221,7 @@ def test_threads_that_deadlock_hang() -> None:
 def test_a_replacement_that_needs_more_than_the_original_is_extra_memory() -> None:
     peaks = {"known": 1.0, "replacement": 3.2, "original": 0.9}
     steps = [
-        returned(1.0) | {"name": name, "extra": {"peak in stacked arrays": peak}}
+        returned([1.0]) | {"name": name, "extra": {"peak in stacked arrays": peak}}
         for name, peak in peaks.items()
     ]
     entry = deviation(cause=ORDINARY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sample_results import Record, cell, claim, clause, observation, returned, target, write
+from records import Record, cell, claim, clause, observation, sample_step, target, write
 
 from reports.render.site.jitted import JitPage, jit_page
 from reports.store.results import load
@@ -24,7 +24,7 @@ HEAD = [
 
 
 def ran(id: str, implementation: str, note: Any, key: str = "moved", jax: str = "0.12.0") -> Record:
-    seen = [observation(0, steps=[returned(extra={key: note})])]
+    seen = [observation(sample_step(extra={key: note}))]
     return cell(
         id,
         implementation=implementation,

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_results import MARKUP, Record, cell, claim, clause, observation, returned, target, write
+from records import Record, cell, claim, clause, observation, sample_step, target, write
+from sample_results import MARKUP
 from site_pages import text_in, tree
 
 from reports.render.site.build import render
@@ -20,7 +21,7 @@ HEAD = [target(), target("0.10.2"), claim("migrate-pmap.errors"), *CLAUSES]
 def noted(id: str, *notes: Any, **other: Any) -> Record:
     """A cell each of whose processes noted one thing."""
     seen = [
-        observation(process, steps=[returned(extra={"memory": note})])
+        observation(sample_step(extra={"memory": note}), process=process)
         for process, note in enumerate(notes)
     ]
     return cell(id, observations=seen, **other)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sample_results import HOSTILE, MARKUP, cell, claim, clause, target, timing, write
+from records import cell, claim, clause, target, timing, write
+from sample_results import HOSTILE, MARKUP
 from site_pages import classed, text_in, tree
 
 from conformance.store.errors import ResultsError

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from typing import Any
-from unittest import TestCase
 
-from parameterized import parameterized
+import pytest
 
 from conformance.model.verdicts import Verdict
 from reports.render.site.hazards import HazardView, PlaceRow
@@ -31,74 +30,77 @@ def table(what: str, topology: str, *figures: Figure | None) -> Table:
     return Table(what, "", topology, tuple(Row("jax", (one,)) for one in figures))
 
 
-class Hazards(TestCase):
-    @parameterized.expand(
-        [
-            ("none now", [("no", "1x8")], "In JAX 0.12.0 none. Before: until 0.9.0 crashes: It"),
-            ("now", [("1x8", "no")], "In JAX 0.12.0 crashes: It crashes"),
-            ("in one of two rows", [("no", "1x8"), ("2x2", "")], "In JAX 0.12.0 crashes: It"),
-        ]
-    )
-    def test_the_newest_comes_first(
-        self, name: str, rows: list[tuple[str, ...]], begins: str
-    ) -> None:
-        [said] = hazards([hazard("crashes", *rows)], ("0.12.0", "0.9.0"))
-        assert said.text.startswith(begins), name
-        assert ("Before" in said.text) == (name == "none now")
-
-    def test_what_one_did_of_old_is_told_where_it_still_does_something(self) -> None:
-        some = [hazard("raises", ("1x8", "no")), hazard("crashes", ("no", "1x8"))]
-        same = [replace(one, title="Both") for one in some]
-        [said] = hazards(same, ("0.12.0", "0.9.0"))
-        assert said.text.count("Both") == 1
-        assert re.findall(r"\d[\d.]+|raises|crashes", said.text) == [
-            *("0.12.0", "raises"),
-            *("0.9.0", "crashes"),
-        ]
-
-    def test_none_is_said_and_leads_nowhere(self) -> None:
-        assert [one.anchor for one in hazards([], ("0.12.0",))] == [""]
+@pytest.mark.parametrize(
+    ("name", "rows", "begins"),
+    [
+        ("none now", [("no", "1x8")], "In JAX 0.12.0 none. Before: until 0.9.0 crashes: It"),
+        ("now", [("1x8", "no")], "In JAX 0.12.0 crashes: It crashes"),
+        ("in one of two rows", [("no", "1x8"), ("2x2", "")], "In JAX 0.12.0 crashes: It"),
+    ],
+)
+def test_the_newest_comes_first(name: str, rows: list[tuple[str, ...]], begins: str) -> None:
+    [said] = hazards([hazard("crashes", *rows)], ("0.12.0", "0.9.0"))
+    assert said.text.startswith(begins), name
+    assert ("Before" in said.text) == (name == "none now")
 
 
-class OfMemory(TestCase):
-    def test_the_least_comes_first_and_what_has_no_figure_last(self) -> None:
-        tables = [
-            table("A refused one", "1x8", figure("", "raises ValueError")),
-            table("copied", "1x8", figure("2.04")),
-            table("reused", "1x8", figure("1.00")),
-        ]
-        [said] = memory(tables, 0, 0, "new pmap")
-        parts = said.text.removesuffix(" (new pmap)").split("; ")
-        assert [re.findall(r"^(?:a refused one|\w+)|\d\.\d|\w+Error", one) for one in parts] == [
-            ["reused", "1.0"],
-            ["copied", "2.0"],
-            ["a refused one", "ValueError"],
-        ]
+def test_what_one_did_of_old_is_told_where_it_still_does_something() -> None:
+    some = [hazard("raises", ("1x8", "no")), hazard("crashes", ("no", "1x8"))]
+    same = [replace(one, title="Both") for one in some]
+    [said] = hazards(same, ("0.12.0", "0.9.0"))
+    assert said.text.count("Both") == 1
+    assert re.findall(r"\d[\d.]+|raises|crashes", said.text) == [
+        *("0.12.0", "raises"),
+        *("0.9.0", "crashes"),
+    ]
 
-    def test_topologies_that_agree_are_one_and_others_are_named(self) -> None:
-        tables = [
-            table("a", "1x8", figure("1.0")),
-            table("a", "2x2", figure("1.01")),
-            table("b", "1x8", figure("2.9")),
-            table("b", "2x2", figure("2.0")),
-        ]
-        [said] = memory(tables, 0, 0, "new pmap")
-        assert [re.findall(r"\d\.\d|\dx\d", one) for one in said.text.split("; ")] == [
-            ["1.0", "1x8", "2x2"],
-            ["2.9", "1x8", "2.0", "2x2"],
-        ]
 
-    def test_it_is_of_the_version_that_is_asked_for(self) -> None:
-        [said] = memory([table("a", "1x8", figure("1.0"), figure("3.0"))], 0, 1, "new pmap")
-        assert re.findall(r"\d\.\d", said.text) == ["3.0"]
+def test_none_is_said_and_leads_nowhere() -> None:
+    assert [one.anchor for one in hazards([], ("0.12.0",))] == [""]
 
-    def test_peaks_are_of_what_has_a_figure(self) -> None:
-        tables = [
-            table("a", "1x8", figure("", "raises ValueError")),
-            table("a", "2x2", figure("2.0")),
-            table("b", "1x8", figure("", "raises ValueError")),
-        ]
-        assert peaks(tables, 0, 0) == {"a": "2.0 times on 2x2"}
 
-    def test_where_nothing_was_measured_nothing_is_said(self) -> None:
-        assert not [*memory([table("a", "1x8", None)], 0, 0, "new pmap")]
+def test_the_least_comes_first_and_what_has_no_figure_last() -> None:
+    tables = [
+        table("A refused one", "1x8", figure("", "raises ValueError")),
+        table("copied", "1x8", figure("2.04")),
+        table("reused", "1x8", figure("1.00")),
+    ]
+    [said] = memory(tables, 0, 0, "new pmap")
+    parts = said.text.removesuffix(" (new pmap)").split("; ")
+    assert [re.findall(r"^(?:a refused one|\w+)|\d\.\d|\w+Error", one) for one in parts] == [
+        ["reused", "1.0"],
+        ["copied", "2.0"],
+        ["a refused one", "ValueError"],
+    ]
+
+
+def test_topologies_that_agree_are_one_and_others_are_named() -> None:
+    tables = [
+        table("a", "1x8", figure("1.0")),
+        table("a", "2x2", figure("1.01")),
+        table("b", "1x8", figure("2.9")),
+        table("b", "2x2", figure("2.0")),
+    ]
+    [said] = memory(tables, 0, 0, "new pmap")
+    assert [re.findall(r"\d\.\d|\dx\d", one) for one in said.text.split("; ")] == [
+        ["1.0", "1x8", "2x2"],
+        ["2.9", "1x8", "2.0", "2x2"],
+    ]
+
+
+def test_it_is_of_the_version_that_is_asked_for() -> None:
+    [said] = memory([table("a", "1x8", figure("1.0"), figure("3.0"))], 0, 1, "new pmap")
+    assert re.findall(r"\d\.\d", said.text) == ["3.0"]
+
+
+def test_peaks_are_of_what_has_a_figure() -> None:
+    tables = [
+        table("a", "1x8", figure("", "raises ValueError")),
+        table("a", "2x2", figure("2.0")),
+        table("b", "1x8", figure("", "raises ValueError")),
+    ]
+    assert peaks(tables, 0, 0) == {"a": "2.0 times on 2x2"}
+
+
+def test_where_nothing_was_measured_nothing_is_said() -> None:
+    assert not [*memory([table("a", "1x8", None)], 0, 0, "new pmap")]

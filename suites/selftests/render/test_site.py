@@ -8,17 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_results import (
-    HOSTILE,
-    Record,
-    cell,
-    clause,
-    observation,
-    raised,
-    returned,
-    sample,
-    target,
-)
+from records import Record, cell, clause, observation, raised, sample_step, target
+from sample_results import HOSTILE, sample
 from site_pages import HEAD, Tags, goal, loaded, search_rows, with_lines
 
 from reports.render.site.build import LICENSE, POLICY, SiteError, build, render
@@ -197,11 +188,11 @@ def luminance(colour: str) -> float:
                 '[3.0, "nan"]]',
                 "raised ValueError in phase lower",
                 "Received incompatible devices",
-                "pxla.py:10 in lower",
+                "pjit.py:_resolve_and_lower",
                 "DeprecationWarning: old (2 times)",
                 "WARNING jax: slow",
                 "all-gather",
-                "PjitFunction → NamedSharding",
+                "new pmap → NamedSharding",
                 "processes 0, 1, 2, 3",
                 "return impl.map(f)(x)",
                 "sha256:0123456789ab",
@@ -216,11 +207,11 @@ def test_a_clause_page_shows_the_evidence(id: str, words: list[str], site: dict[
 
 
 def test_the_odd_process_comes_first() -> None:
-    other = observation(2, steps=[raised(type="OtherError")])
-    same = [observation(p, steps=[raised()]) for p in (0, 1, 3)]
+    other = observation(raised(type="OtherError"), process=2)
+    same = [observation(raised(), process=p) for p in (0, 1, 3)]
     views = observed([*same[:2], other, same[2]])
     assert [view.who for view in views] == ["process 2", "processes 0, 1, 3"]
-    alike = [observation(p, steps=[raised(message=f"on device {p}")]) for p in (0, 1)]
+    alike = [observation(raised(message=f"on device {p}"), process=p) for p in (0, 1)]
     views = observed([*alike, other])
     assert [view.who for view in views] == ["process 2", "process 0", "process 1"]
 
@@ -327,5 +318,5 @@ def test_a_failure_midway_leaves_the_earlier_site(tmp_path: Path) -> None:
 )
 def test_a_step_shows_how_many_programs_it_compiled(compiled: int | None, said: str) -> None:
     other = {} if compiled is None else {"compiled": compiled}
-    (one,) = observed([observation(0, steps=[returned(**other)])])
+    (one,) = observed([observation(sample_step(**other))])
     assert (one.steps[0].seconds, one.steps[0].rest.count("compiled")) == (said, 0)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
-import unittest
 from typing import Any
 
-from parameterized import parameterized
-from recorded_steps import finding, raised, returned
-from sample_results import HOSTILE, MARKUP, Record, cause, claim, clause, target, unavailable
-from sample_results import cell as cell_on
+import pytest
+from records import (
+    Record,
+    cause,
+    claim,
+    clause,
+    deviation,
+    finding,
+    observation,
+    raised,
+    returned,
+    target,
+    unavailable,
+)
+from records import cell as cell_on
+from sample_results import HOSTILE, MARKUP
 from site_pages import Tags, links_in, results_of, tree
 
 from reports.analysis.effects.pairs import Effects
@@ -35,20 +46,8 @@ def deviating(
     id: str, *, why: str = "It was removed.", kind: str = "documentation", **other: Any
 ) -> Record:
     """A cell in which something else happened than the document says."""
-    entry = {
-        "observed": "^raised",
-        "why": why,
-        "link": "https://example.org/1",
-        "kind": kind,
-        "review": None,
-        "jax": None,
-        "cause": "",
-    }
+    entry = deviation(observed="^raised", why=why, kind=kind, review=None, jax=None)
     return cell(id, "known deviation", deviation=entry | other.pop("entry", {}), **other)
-
-
-def seen(*steps: Record) -> Record:
-    return {"process": 0, "steps": [*steps]}
 
 
 def placed(slug: str, heading: str, order: int, **other: Any) -> Record:
@@ -57,372 +56,394 @@ def placed(slug: str, heading: str, order: int, **other: Any) -> Record:
     return claim(slug, document="guide", heading=heading, **more | other)
 
 
-class Marks(unittest.TestCase):
-    @parameterized.expand(
-        [
-            ("all right", [Mark.RIGHT, Mark.RIGHT], Mark.RIGHT),
-            ("all wrong", [Mark.WRONG], Mark.WRONG),
-            ("some", [Mark.RIGHT, Mark.WRONG], Mark.PARTLY),
-            ("what did not run decides nothing", [Mark.NOT_RUN, Mark.WRONG, Mark.NONE], Mark.WRONG),
-            ("nothing ran", [Mark.NOT_RUN, Mark.NONE], Mark.NOT_RUN),
-            ("nothing applies", [Mark.NONE], Mark.NONE),
-            ("nothing at all", [], Mark.NONE),
-        ]
+@pytest.mark.parametrize(
+    ("name", "marks", "whole"),
+    [
+        ("all right", [Mark.RIGHT, Mark.RIGHT], Mark.RIGHT),
+        ("all wrong", [Mark.WRONG], Mark.WRONG),
+        ("some", [Mark.RIGHT, Mark.WRONG], Mark.PARTLY),
+        ("what did not run decides nothing", [Mark.NOT_RUN, Mark.WRONG, Mark.NONE], Mark.WRONG),
+        ("nothing ran", [Mark.NOT_RUN, Mark.NONE], Mark.NOT_RUN),
+        ("nothing applies", [Mark.NONE], Mark.NONE),
+        ("nothing at all", [], Mark.NONE),
+    ],
+)
+def test_together(name: str, marks: list[Mark], whole: Mark) -> None:
+    assert together(marks) is whole, name
+
+
+def test_a_strip_says_in_words_what_it_draws() -> None:
+    marks = [Mark.RIGHT, Mark.RIGHT, Mark.WRONG, Mark.NOT_RUN]
+    one = strip(PMAP, "1x8", marks, VERSIONS)
+    assert one.says.split("; ") == [
+        f"{Mark.RIGHT.value} {ranges(VERSIONS, VERSIONS[:2])}",
+        f"{Mark.WRONG.value} 0.10.0",
+        f"{Mark.NOT_RUN.value} 0.12.0.1",
+    ]
+    assert sum(times for _, times in one.runs) == len(VERSIONS)
+    assert not one.always_right
+
+
+def test_the_worst_topology_is_drawn_and_what_applies_nowhere_is_not() -> None:
+    right, wrong, none = ([mark] * 4 for mark in (Mark.RIGHT, Mark.WRONG, Mark.NONE))
+    drawn = worst_strips(
+        {
+            (PMAP, "1x8"): wrong,
+            (PMAP, "2x2"): [*right[:3], Mark.WRONG],
+            ("shard_map", "1x8"): none,
+            (LEGACY, "1x8"): right,
+            (LEGACY, "4x2"): right,
+        },
+        VERSIONS,
     )
-    def test_together(self, name: str, marks: list[Mark], whole: Mark) -> None:
-        assert together(marks) is whole, name
+    assert [(s.implementation, s.topology) for s in drawn] == [(LEGACY, "4x2"), (PMAP, "1x8")]
 
-    def test_a_strip_says_in_words_what_it_draws(self) -> None:
-        marks = [Mark.RIGHT, Mark.RIGHT, Mark.WRONG, Mark.NOT_RUN]
-        one = strip(PMAP, "1x8", marks, VERSIONS)
-        assert one.says.split("; ") == [
-            f"{Mark.RIGHT.value} {ranges(VERSIONS, VERSIONS[:2])}",
-            f"{Mark.WRONG.value} 0.10.0",
-            f"{Mark.NOT_RUN.value} 0.12.0.1",
-        ]
-        assert sum(times for _, times in one.runs) == len(VERSIONS)
-        assert not one.always_right
 
-    def test_the_worst_topology_is_drawn_and_what_applies_nowhere_is_not(self) -> None:
-        right, wrong, none = ([mark] * 4 for mark in (Mark.RIGHT, Mark.WRONG, Mark.NONE))
-        drawn = worst_strips(
-            {
-                (PMAP, "1x8"): wrong,
-                (PMAP, "2x2"): [*right[:3], Mark.WRONG],
-                ("shard_map", "1x8"): none,
-                (LEGACY, "1x8"): right,
-                (LEGACY, "4x2"): right,
-            },
-            VERSIONS,
-        )
-        assert [(s.implementation, s.topology) for s in drawn] == [(LEGACY, "4x2"), (PMAP, "1x8")]
+@pytest.mark.parametrize(
+    ("name", "held", "said"),
+    [
+        ("none", (), ""),
+        ("one", ("0.9.2",), "0.9.2"),
+        ("neighbours", ("0.9.0", "0.9.2"), "0.9.0 to 0.9.2"),
+        ("apart", ("0.9.0", "0.10.0", "0.12.0.1"), "0.9.0, 0.10.0 to 0.12.0.1"),
+    ],
+)
+def test_ranges(name: str, held: tuple[str, ...], said: str) -> None:
+    assert ranges(VERSIONS, held) == said, name
 
-    @parameterized.expand(
-        [
-            ("none", (), ""),
-            ("one", ("0.9.2",), "0.9.2"),
-            ("neighbours", ("0.9.0", "0.9.2"), "0.9.0 to 0.9.2"),
-            ("apart", ("0.9.0", "0.10.0", "0.12.0.1"), "0.9.0, 0.10.0 to 0.12.0.1"),
-        ]
+
+def guide(*cells: Record) -> Document:
+    """A document of two headings, the later one first in the file, and a gap."""
+    results = results_of(
+        OLD,
+        placed("b", "Second", 1),
+        placed("a", "First > Example", 0),
+        placed("gap", "First > Example", 0),
+        clause("errors.a", claim="a", topologies=["1x8"]),
+        clause("errors.b", claim="b", topologies=["1x8"]),
+        *cells,
     )
-    def test_ranges(self, name: str, held: tuple[str, ...], said: str) -> None:
-        assert ranges(VERSIONS, held) == said, name
+    (one,) = documents(results)
+    return one
 
 
-class Documents(unittest.TestCase):
-    def guide(self, *cells: Record) -> Document:
-        """A document of two headings, the later one first in the file, and a gap."""
-        results = results_of(
-            OLD,
-            placed("b", "Second", 1),
-            placed("a", "First > Example", 0),
-            placed("gap", "First > Example", 0),
-            clause("errors.a", claim="a", topologies=["1x8"]),
-            clause("errors.b", claim="b", topologies=["1x8"]),
-            *cells,
-        )
-        (one,) = documents(results)
-        return one
-
-    def test_headings_stand_in_the_documents_order(self) -> None:
-        one = self.guide(cell("errors.a"))
-        assert [heading.parts for heading in one.headings] == [("First", "Example"), ("Second",)]
-
-    def test_every_claim_is_a_row(self) -> None:
-        one = self.guide(cell("errors.a"))
-        assert [row.claim.slug for row in one.claims] == ["a", "gap", "b"]
-        assert [row.newest for row in one.claims] == [Mark.RIGHT, Mark.NOT_RUN, Mark.NOT_RUN]
-        assert (one.gaps, one.counted(Mark.RIGHT)) == (1, 1)
-
-    def test_a_heading_counts_what_is_untrue_under_it(self) -> None:
-        one = self.guide(cell("errors.a"), deviating("errors.b"))
-        assert [heading.untrue for heading in one.headings] == [0, 1]
-
-    def test_claims_of_older_files_keep_their_order_in_the_file(self) -> None:
-        results = results_of(OLD, claim("x", heading="B"), claim("y", heading="A"))
-        (one,) = documents(results)
-        assert [heading.parts for heading in one.headings] == [("B",), ("A",)]
-
-    def test_a_silence_stands_under_the_section_of_its_checks(self) -> None:
-        silence = claim("s", document="silent", heading="", claim_kind="silence")
-        results = results_of(OLD, silence, clause("errors.s", claim="s", section="errors"))
-        (one,) = documents(results)
-        assert one.silent
-        assert one.headings[0].parts == ("errors",)
-
-    def test_the_newest_is_the_newest_that_ran(self) -> None:
-        results = results_of(
-            OLD,
-            placed("a", "First", 0),
-            clause("errors.a", claim="a"),
-            deviating("errors.a"),
-            unavailable("jax==99.0", "no such version"),
-        )
-        (one,) = documents(results)
-        assert one.newest == "0.9.0"
-        assert one.claims[0].newest is Mark.WRONG
+def test_headings_stand_in_the_documents_order() -> None:
+    one = guide(cell("errors.a"))
+    assert [heading.parts for heading in one.headings] == [("First", "Example"), ("Second",)]
 
 
-class Errata(unittest.TestCase):
-    def entry(self, *cells: Record, **of_claim: Any) -> tuple[str, str]:
-        """The kind and the text of the only entry."""
-        results = results_of(
-            OLD,
-            placed("a", "First", 0, url="https://example.org/guide#first", **of_claim),
-            clause("errors.a", claim="a", topologies=["1x8", "2x2"]),
-            cause("gone", program="print('```')\n", command="python gone.py"),
-            *cells,
-        )
-        (group,) = errata_page(Effects(results), documents(results)).groups
-        ((_, (entry,)),) = group.documents
-        return entry.kind, entry.text
+def test_every_claim_is_a_row() -> None:
+    one = guide(cell("errors.a"))
+    assert [row.claim.slug for row in one.claims] == ["a", "gap", "b"]
+    assert [row.newest for row in one.claims] == [Mark.RIGHT, Mark.NOT_RUN, Mark.NOT_RUN]
+    assert (one.gaps, one.counted(Mark.RIGHT)) == (1, 1)
 
-    @staticmethod
-    def seen_instead(text: str) -> list[tuple[str, str]]:
-        """Return the items of what was seen instead: where, and what."""
-        return re.findall(r"^\* ([^:\n]+): (.*)$", text, re.MULTILINE)
 
-    def test_the_text_has_all_that_an_issue_needs(self) -> None:
-        kind, text = self.entry(
-            deviating(
-                "errors.a", reason="raised ValueError (phase lower): no", entry={"cause": "gone"}
-            ),
-            cell("errors.a", topology="2x2"),
-        )
-        assert kind == "documentation"
-        for words in (
-            "**Migrating to the new pmap > First**",
-            "https://example.org/guide#first",
-            "Reviewed revision: first.",
-            "What a says.",
-            "jax 0.9.0, Python 3.11.7, cpu",
-            "what the statement says was seen in 1 of 2 checks; in the other (",
-            "* new pmap on 1x8: raised ValueError: no",
-            "It was removed.",
-            "`python gone.py`",
-            "`errors.a`",
-        ):
-            assert words in text, words
+def test_a_heading_counts_what_is_untrue_under_it() -> None:
+    one = guide(cell("errors.a"), deviating("errors.b"))
+    assert [heading.untrue for heading in one.headings] == [0, 1]
 
-    def test_a_program_cannot_close_its_fence(self) -> None:
-        _, text = self.entry(deviating("errors.a", entry={"cause": "gone"}))
-        assert "\n````python\nprint('```')\n````\n" in text
 
-    def test_behaviour_that_differs_in_numbers_only_is_told_once(self) -> None:
-        _, text = self.entry(
-            deviating("errors.a", reason="returned [1., 2.]"),
-            deviating("errors.a", reason="returned [3., 4., 5.]", topology="2x2"),
-        )
-        assert self.seen_instead(text) == [("new pmap on 1x8, 2x2", "returned [1., 2.]")]
-        assert " none of 2 " in text
+def test_claims_of_older_files_keep_their_order_in_the_file() -> None:
+    results = results_of(OLD, claim("x", heading="B"), claim("y", heading="A"))
+    (one,) = documents(results)
+    assert [heading.parts for heading in one.headings] == [("B",), ("A",)]
 
-    def test_a_job_is_told_from_a_process_of_a_cluster_that_is_named(self) -> None:
-        hangs = finding("process 0", "hangs | made", "note")
-        _, text = self.entry(deviating("errors.a", reason="process 0: hangs", findings=[hangs]))
-        ((where, what),) = self.seen_instead(text)
-        assert ("1x8" in where, what) == (False, "process 0: hangs")
-        _, text = self.entry(deviating("errors.a", reason="process 1 was killed"))
-        assert self.seen_instead(text) == [("new pmap on 1x8", "process 1 was killed")]
 
-    def test_what_this_jax_no_longer_has_is_not_said_to_have_run(self) -> None:
-        legacy = {"implementation": "legacy_pmap"}
-        _, text = self.entry(
-            deviating("errors.a", reason="ran new pmap", **legacy),
-            cell("errors.a", "removed", topology="2x2", **legacy),
-        )
-        ((where, what),) = self.seen_instead(text)
-        assert (where.startswith("legacy pmap on"), what) == (False, "ran new pmap")
+def test_a_silence_stands_under_the_section_of_its_checks() -> None:
+    silence = claim("s", document="silent", heading="", claim_kind="silence")
+    results = results_of(OLD, silence, clause("errors.s", claim="s", section="errors"))
+    (one,) = documents(results)
+    assert one.silent
+    assert one.headings[0].parts == ("errors",)
 
-    @parameterized.expand(
-        [
-            (
-                "raised ChildError (phase execute): AttributeError: no name",
-                "raised AttributeError: no name",
-            ),
-            ("raised ChildError: exit status 1: FATAL", "ended with exit status 1: FATAL"),
-            (
-                "first call: WRONG: no local values to compare: 'x'",
-                "first call: this process holds no values to compare: 'x'",
-            ),
-            ("returned WRONG", "returned WRONG"),
-        ]
+
+def test_the_newest_is_the_newest_that_ran() -> None:
+    results = results_of(
+        OLD,
+        placed("a", "First", 0),
+        clause("errors.a", claim="a"),
+        deviating("errors.a"),
+        unavailable("jax==99.0", "no such version"),
     )
-    def test_our_own_classes_are_not_named(self, reason: str, said: str) -> None:
-        assert f": {said}\n" in self.entry(deviating("errors.a", reason=reason))[1]
+    (one,) = documents(results)
+    assert one.newest == "0.9.0"
+    assert one.claims[0].newest is Mark.WRONG
 
-    def test_a_remedy_is_no_check_of_the_statement_that_it_remedies(self) -> None:
-        results = results_of(
-            OLD,
-            placed("a", "First", 0),
-            placed("b", "First", 1),
-            clause("errors.a", claim="a"),
-            clause("errors.fix", claim="a", fixes="errors.a"),
-            clause("errors.b", claim="b", fixes="errors.a"),
-            deviating("errors.a"),
-            cell("errors.fix"),
-            cell("errors.b"),
-        )
-        [document] = documents(results)
-        said = {
-            row.claim.slug: (row.newest, [c.instead for c in row.clauses])
-            for row in document.claims
-        }
-        assert said == {"a": (Mark.WRONG, [False, True]), "b": (Mark.RIGHT, [False])}
-        [group] = errata_page(Effects(results), (document,)).groups
-        [(_, [entry])] = group.documents
-        assert (entry.failed, entry.ran) == (1, 1)
-        assert "not counted" in render(results)[document.path]
 
-    def test_statements_of_one_document_that_fail_by_one_cause_are_one_entry(self) -> None:
-        results = results_of(
-            OLD,
-            *(placed(slug, slug.upper(), order) for order, slug in enumerate("abcd")),
-            *(clause(f"errors.{slug}", claim=slug) for slug in "abcd"),
-            cause("gone", program="pass\n", command="python gone.py"),
-            *(deviating(f"errors.{slug}", entry={"cause": "gone"}) for slug in "ac"),
-            *(deviating(f"errors.{slug}") for slug in "bd"),
-        )
-        page = errata_page(Effects(results), documents(results))
-        [group] = page.groups
-        [(_, entries)] = group.documents
-        assert [[one.anchor for one in entry.statements] for entry in entries] == [
-            ["a", "c"],
-            ["b"],
-            ["d"],
-        ]
-        assert re.findall(r"\d+", group.words) == ["4", "3"]
-        assert (page.size, page.checked) == (4, 4)
-        text = entries[0].text
-        assert (entries[0].failed, entries[0].ran) == (2, 2)
-        assert text.count("`python gone.py`") == 1
-        assert text.index("> A**") < text.index("> C**")
-        site = render(results)
-        whole = site["data/errata.md"]
-        assert re.search(r"\* What a says\. / What c says\. \(.*0 of 2 ", whole)
-        assert whole.count(f"---\n\n{group.title}\n\n") == 3
-        assert f"{text}\n---\n" in whole
-        assert "data/errata.md" in links_in(tree(site["errata.html"]))
-
-    def test_what_is_never_true_comes_first_and_what_is_the_platforms_last(self) -> None:
-        results = results_of(
-            OLD,
-            *(placed(slug, "First", order) for order, slug in enumerate("abc")),
-            *(clause(f"errors.{slug}", claim=slug, topologies=["1x8", "2x2"]) for slug in "abc"),
-            *(deviating(f"errors.{slug}") for slug in "ab"),
-            cell("errors.a", topology="2x2"),
-            deviating("errors.c", kind="platform"),
-        )
-        groups = errata_page(Effects(results), documents(results)).groups
-        slugs = [
-            [one.anchor for _, some in g.documents for e in some for one in e.statements]
-            for g in groups
-        ]
-        assert slugs == [["b", "a"], ["c"]]
-        assert [e.never for _, some in groups[0].documents for e in some] == [True, False]
-        assert groups[-1].severity is Severity.PLATFORM
-
-    def test_what_harms_most_comes_first_with_what_happens_instead(self) -> None:
-        wrong = [finding("first call", "same shape, wrong values: [2.]", "value")]
-        refused = [finding("first call", "raised ValueError: no", "error")]
-        results = results_of(
-            OLD,
-            *(placed(slug, "First", order) for order, slug in enumerate("abc")),
-            *(clause(f"errors.{slug}", claim=slug) for slug in "ab"),
-            clause("errors.c", claim="c", fixes="errors.a"),
-            deviating(
-                "errors.a", findings=refused, observations=[seen(raised("ValueError", "no"))]
-            ),
-            deviating(
-                "errors.b",
-                reason="first call: wrong",
-                findings=wrong,
-                observations=[seen(returned(2.0))],
-            ),
-            deviating(
-                "errors.c", findings=refused, observations=[seen(raised("ValueError", "no"))]
-            ),
-        )
-        groups = errata_page(Effects(results), documents(results)).groups
-        assert [(g.severity, g.size) for g in groups] == [
-            (Severity.WRONG_NUMBERS, 1),
-            (Severity.FIX_FAILS, 1),
-            (Severity.RAISES, 1),
-        ]
-        ((_, (entry,)),) = groups[0].documents
-        assert (entry.statements[0].anchor, entry.instead) == ("b", "first call: wrong")
-        page = tree(render(results)["errata.html"])
-        linked = [href.removeprefix("#") for href in links_in(page)]
-        for anchors in (linked, [one.get("id") for one in page.iter()]):
-            assert anchors.index("wrong-numbers") < anchors.index("raises")
-
-    @parameterized.expand(
-        [("implementation", "implementation"), ("platform", "platform"), ("odd", "implementation")]
+def entry(*cells: Record, **of_claim: Any) -> tuple[str, str]:
+    """The kind and the text of the only entry."""
+    results = results_of(
+        OLD,
+        placed("a", "First", 0, url="https://example.org/guide#first", **of_claim),
+        clause("errors.a", claim="a", topologies=["1x8", "2x2"]),
+        cause("gone", program="print('```')\n", command="python gone.py"),
+        *cells,
     )
-    def test_it_is_told_who_errs(self, kind: str, said: str) -> None:
-        assert self.entry(deviating("errors.a", kind=kind))[0] == said
+    (group,) = errata_page(Effects(results), documents(results)).groups
+    ((_, (entry,)),) = group.documents
+    return entry.kind, entry.text
 
-    def test_what_is_true_is_not_there(self) -> None:
-        results = results_of(
-            OLD, placed("a", "First", 0), clause("errors.a", claim="a"), cell("errors.a")
+
+def seen_instead(text: str) -> list[tuple[str, str]]:
+    """Return the items of what was seen instead: where, and what."""
+    return re.findall(r"^\* ([^:\n]+): (.*)$", text, re.MULTILINE)
+
+
+def test_the_text_has_all_that_an_issue_needs() -> None:
+    kind, text = entry(
+        deviating(
+            "errors.a", reason="raised ValueError (phase lower): no", entry={"cause": "gone"}
+        ),
+        cell("errors.a", topology="2x2"),
+    )
+    assert kind == "documentation"
+    for words in (
+        "**Migrating to the new pmap > First**",
+        "https://example.org/guide#first",
+        "Reviewed revision: first.",
+        "What a says.",
+        "jax 0.9.0, Python 3.11.7, cpu",
+        "what the statement says was seen in 1 of 2 checks; in the other (",
+        "* new pmap on 1x8: raised ValueError: no",
+        "It was removed.",
+        "`python gone.py`",
+        "`errors.a`",
+    ):
+        assert words in text, words
+
+
+def test_a_program_cannot_close_its_fence() -> None:
+    _, text = entry(deviating("errors.a", entry={"cause": "gone"}))
+    assert "\n````python\nprint('```')\n````\n" in text
+
+
+def test_behaviour_that_differs_in_numbers_only_is_told_once() -> None:
+    _, text = entry(
+        deviating("errors.a", reason="returned [1., 2.]"),
+        deviating("errors.a", reason="returned [3., 4., 5.]", topology="2x2"),
+    )
+    assert seen_instead(text) == [("new pmap on 1x8, 2x2", "returned [1., 2.]")]
+    assert " none of 2 " in text
+
+
+def test_a_job_is_told_from_a_process_of_a_cluster_that_is_named() -> None:
+    hangs = finding("hangs | made", "note", step="process 0")
+    _, text = entry(deviating("errors.a", reason="process 0: hangs", findings=[hangs]))
+    ((where, what),) = seen_instead(text)
+    assert ("1x8" in where, what) == (False, "process 0: hangs")
+    _, text = entry(deviating("errors.a", reason="process 1 was killed"))
+    assert seen_instead(text) == [("new pmap on 1x8", "process 1 was killed")]
+
+
+def test_what_this_jax_no_longer_has_is_not_said_to_have_run() -> None:
+    legacy = {"implementation": "legacy_pmap"}
+    _, text = entry(
+        deviating("errors.a", reason="ran new pmap", **legacy),
+        cell("errors.a", "removed", topology="2x2", **legacy),
+    )
+    ((where, what),) = seen_instead(text)
+    assert (where.startswith("legacy pmap on"), what) == (False, "ran new pmap")
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "raised ChildError (phase execute): AttributeError: no name",
+            "raised AttributeError: no name",
+        ),
+        ("raised ChildError: exit status 1: FATAL", "ended with exit status 1: FATAL"),
+        (
+            "first call: WRONG: no local values to compare: 'x'",
+            "first call: this process holds no values to compare: 'x'",
+        ),
+        ("returned WRONG", "returned WRONG"),
+    ],
+)
+def test_our_own_classes_are_not_named(reason: str, said: str) -> None:
+    assert f": {said}\n" in entry(deviating("errors.a", reason=reason))[1]
+
+
+def test_a_remedy_is_no_check_of_the_statement_that_it_remedies() -> None:
+    results = results_of(
+        OLD,
+        placed("a", "First", 0),
+        placed("b", "First", 1),
+        clause("errors.a", claim="a"),
+        clause("errors.fix", claim="a", fixes="errors.a"),
+        clause("errors.b", claim="b", fixes="errors.a"),
+        deviating("errors.a"),
+        cell("errors.fix"),
+        cell("errors.b"),
+    )
+    [document] = documents(results)
+    said = {
+        row.claim.slug: (row.newest, [c.instead for c in row.clauses]) for row in document.claims
+    }
+    assert said == {"a": (Mark.WRONG, [False, True]), "b": (Mark.RIGHT, [False])}
+    [group] = errata_page(Effects(results), (document,)).groups
+    [(_, [entry])] = group.documents
+    assert (entry.failed, entry.ran) == (1, 1)
+    assert "not counted" in render(results)[document.path]
+
+
+def test_statements_of_one_document_that_fail_by_one_cause_are_one_entry() -> None:
+    results = results_of(
+        OLD,
+        *(placed(slug, slug.upper(), order) for order, slug in enumerate("abcd")),
+        *(clause(f"errors.{slug}", claim=slug) for slug in "abcd"),
+        cause("gone", program="pass\n", command="python gone.py"),
+        *(deviating(f"errors.{slug}", entry={"cause": "gone"}) for slug in "ac"),
+        *(deviating(f"errors.{slug}") for slug in "bd"),
+    )
+    page = errata_page(Effects(results), documents(results))
+    [group] = page.groups
+    [(_, entries)] = group.documents
+    assert [[one.anchor for one in entry.statements] for entry in entries] == [
+        ["a", "c"],
+        ["b"],
+        ["d"],
+    ]
+    assert re.findall(r"\d+", group.words) == ["4", "3"]
+    assert (page.size, page.checked) == (4, 4)
+    text = entries[0].text
+    assert (entries[0].failed, entries[0].ran) == (2, 2)
+    assert text.count("`python gone.py`") == 1
+    assert text.index("> A**") < text.index("> C**")
+    site = render(results)
+    whole = site["data/errata.md"]
+    assert re.search(r"\* What a says\. / What c says\. \(.*0 of 2 ", whole)
+    assert whole.count(f"---\n\n{group.title}\n\n") == 3
+    assert f"{text}\n---\n" in whole
+    assert "data/errata.md" in links_in(tree(site["errata.html"]))
+
+
+def test_what_is_never_true_comes_first_and_what_is_the_platforms_last() -> None:
+    results = results_of(
+        OLD,
+        *(placed(slug, "First", order) for order, slug in enumerate("abc")),
+        *(clause(f"errors.{slug}", claim=slug, topologies=["1x8", "2x2"]) for slug in "abc"),
+        *(deviating(f"errors.{slug}") for slug in "ab"),
+        cell("errors.a", topology="2x2"),
+        deviating("errors.c", kind="platform"),
+    )
+    groups = errata_page(Effects(results), documents(results)).groups
+    slugs = [
+        [one.anchor for _, some in g.documents for e in some for one in e.statements]
+        for g in groups
+    ]
+    assert slugs == [["b", "a"], ["c"]]
+    assert [e.never for _, some in groups[0].documents for e in some] == [True, False]
+    assert groups[-1].severity is Severity.PLATFORM
+
+
+def test_what_harms_most_comes_first_with_what_happens_instead() -> None:
+    wrong = [finding("same shape, wrong values: [2.]", "value")]
+    refused = [finding("raised ValueError: no", "error")]
+    results = results_of(
+        OLD,
+        *(placed(slug, "First", order) for order, slug in enumerate("abc")),
+        *(clause(f"errors.{slug}", claim=slug) for slug in "ab"),
+        clause("errors.c", claim="c", fixes="errors.a"),
+        deviating(
+            "errors.a", findings=refused, observations=[observation(raised("ValueError", "no"))]
+        ),
+        deviating(
+            "errors.b",
+            reason="first call: wrong",
+            findings=wrong,
+            observations=[observation(returned([2.0]))],
+        ),
+        deviating(
+            "errors.c", findings=refused, observations=[observation(raised("ValueError", "no"))]
+        ),
+    )
+    groups = errata_page(Effects(results), documents(results)).groups
+    assert [(g.severity, g.size) for g in groups] == [
+        (Severity.WRONG_NUMBERS, 1),
+        (Severity.FIX_FAILS, 1),
+        (Severity.RAISES, 1),
+    ]
+    ((_, (entry,)),) = groups[0].documents
+    assert (entry.statements[0].anchor, entry.instead) == ("b", "first call: wrong")
+    page = tree(render(results)["errata.html"])
+    linked = [href.removeprefix("#") for href in links_in(page)]
+    for anchors in (linked, [one.get("id") for one in page.iter()]):
+        assert anchors.index("wrong-numbers") < anchors.index("raises")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("implementation", "implementation"), ("platform", "platform"), ("odd", "implementation")],
+)
+def test_it_is_told_who_errs(kind: str, said: str) -> None:
+    assert entry(deviating("errors.a", kind=kind))[0] == said
+
+
+def test_what_is_true_is_not_there() -> None:
+    results = results_of(
+        OLD, placed("a", "First", 0), clause("errors.a", claim="a"), cell("errors.a")
+    )
+    assert not errata_page(Effects(results), documents(results)).groups
+
+
+def test_hostile_texts_are_shown_and_not_run() -> None:
+    site = render(
+        results_of(
+            OLD,
+            placed(HOSTILE, HOSTILE, 0, statement=HOSTILE, url="javascript:alert(1)"),
+            clause("errors.a", claim=HOSTILE, title=HOSTILE),
+            deviating("errors.a", why=HOSTILE, reason=HOSTILE * 2000),
         )
-        assert not errata_page(Effects(results), documents(results)).groups
+    )
+    pages = [page for name, page in site.items() if name.endswith(".html")]
+    assert len(pages) > 8
+    for page in pages:
+        tags = Tags(page)
+        assert all(attrs.get("src") for tag, attrs in tags.tags if tag == "script")
+        assert not any(h.startswith("javascript") for h in tags.attributes("href"))
+        assert "\x1b" not in page
+    assert MARKUP in Tags(site["errata.html"]).text
 
-    def test_hostile_texts_are_shown_and_not_run(self) -> None:
-        site = render(
-            results_of(
-                OLD,
-                placed(HOSTILE, HOSTILE, 0, statement=HOSTILE, url="javascript:alert(1)"),
-                clause("errors.a", claim=HOSTILE, title=HOSTILE),
-                deviating("errors.a", why=HOSTILE, reason=HOSTILE * 2000),
-            )
+
+def test_what_nobody_looked_at_is_listed() -> None:
+    page = unknown_page(
+        results_of(
+            OLD,
+            NEW,
+            claim("migrate-pmap.errors"),
+            claim("gap"),
+            clause("errors.a", topologies=["1x8"], left_out="too small"),
+            clause("errors.b", topologies=["1x8", "2x2"]),
+            clause("errors.never", topologies=["1x8"]),
+            cell("errors.a"),
+            cell("errors.b", topology="2x2"),
         )
-        pages = [page for name, page in site.items() if name.endswith(".html")]
-        assert len(pages) > 8
-        for page in pages:
-            tags = Tags(page)
-            assert all(attrs.get("src") for tag, attrs in tags.tags if tag == "script")
-            assert not any(h.startswith("javascript") for h in tags.attributes("href"))
-            assert "\x1b" not in page
-        assert MARKUP in Tags(site["errata.html"]).text
+    )
+    ((_, (gap,)),) = page.gaps
+    assert gap.claim.slug == "gap"
+    assert [check.title for check in page.never] == ["Title of errors.never"]
+    assert ("2x2", 1, 3) in page.coverage
+    assert ("2x2", "too small", 1) in [
+        (one.topology, one.reason, one.count) for one in page.left_out
+    ]
+    assert page.others == ("cuda", "tpu")
+    assert {version for one in page.not_run for version in one.versions} == {
+        "0.9.0",
+        "0.12.0.1",
+    }
+    # Of errors.a one of six cells ran, of errors.b one of twelve.
+    assert sum(one.cells for one in page.not_run) == 16
 
 
-class Unknown(unittest.TestCase):
-    def test_what_nobody_looked_at_is_listed(self) -> None:
-        page = unknown_page(
-            results_of(
-                OLD,
-                NEW,
-                claim("migrate-pmap.errors"),
-                claim("gap"),
-                clause("errors.a", topologies=["1x8"], left_out="too small"),
-                clause("errors.b", topologies=["1x8", "2x2"]),
-                clause("errors.never", topologies=["1x8"]),
-                cell("errors.a"),
-                cell("errors.b", topology="2x2"),
-            )
+def test_the_whole_is_known_of_a_whole_run() -> None:
+    page = unknown_page(
+        results_of(
+            OLD,
+            claim("migrate-pmap.errors"),
+            clause("errors.a", topologies=["1x8"], expected={PMAP: "returns"}),
+            cell("errors.a"),
         )
-        ((_, (gap,)),) = page.gaps
-        assert gap.claim.slug == "gap"
-        assert [check.title for check in page.never] == ["Title of errors.never"]
-        assert ("2x2", 1, 3) in page.coverage
-        assert ("2x2", "too small", 1) in [
-            (one.topology, one.reason, one.count) for one in page.left_out
-        ]
-        assert page.others == ("cuda", "tpu")
-        assert {version for one in page.not_run for version in one.versions} == {
-            "0.9.0",
-            "0.12.0.1",
-        }
-        # Of errors.a one of six cells ran, of errors.b one of twelve.
-        assert sum(one.cells for one in page.not_run) == 16
-
-    def test_the_whole_is_known_of_a_whole_run(self) -> None:
-        page = unknown_page(
-            results_of(
-                OLD,
-                claim("migrate-pmap.errors"),
-                clause("errors.a", topologies=["1x8"], expected={PMAP: "returns"}),
-                cell("errors.a"),
-            )
-        )
-        assert (page.gaps, page.never, page.left_out, page.not_run) == ((), (), (), ())
+    )
+    assert (page.gaps, page.never, page.left_out, page.not_run) == ((), (), (), ())

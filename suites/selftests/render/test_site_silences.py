@@ -4,13 +4,12 @@ document.
 
 from __future__ import annotations
 
-import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree.ElementTree import Element
 
-from parameterized import parameterized
-from sample_results import Record, claim, deviation, target
+import pytest
+from records import Record, claim, deviation, target
 from site_pages import Tags, loaded, text_in, tree
 from two_sides import FAILS, FINE, FROM, TO, program, ran
 
@@ -49,31 +48,35 @@ def marks(page: Element, meaning: str) -> list[Element]:
     ]
 
 
-class Silences(unittest.TestCase):
-    silent: dict[str, str]
-    spoken: dict[str, str]
+@pytest.fixture(scope="module")
+def silent() -> dict[str, str]:
+    return site(claim("pmap-silence.a", **SILENT))
 
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.silent = site(claim("pmap-silence.a", **SILENT))
-        cls.spoken = site(claim("migrate-pmap.a"))
 
-    @parameterized.expand(
-        [
-            ("a clause", "clauses/errors.0.html"),
-            ("its document", "documents/{document}.html"),
-            ("its section", "matrix/errors.html"),
-        ]
-    )
-    def test_its_marks_are_of_legacy(self, name: str, page: str) -> None:
-        silent = tree(self.silent[page.format(document="silence")])
-        spoken = tree(self.spoken[page.format(document="migrate-pmap")])
-        assert "unlike legacy" in text_in(silent) or marks(silent, "unlike legacy"), name
-        assert not marks(silent, "wrong")
-        assert marks(spoken, "wrong")
+@pytest.fixture(scope="module")
+def spoken() -> dict[str, str]:
+    return site(claim("migrate-pmap.a"))
 
-    def test_it_is_quoted_as_no_statement_of_a_document(self) -> None:
-        text = Tags(self.silent["clauses/errors.0.html"]).text
-        assert "No document" in text
-        assert "in our words" not in text
-        assert "“A thing" not in text
+
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [
+        ("a clause", "clauses/errors.0.html"),
+        ("its document", "documents/{document}.html"),
+        ("its section", "matrix/errors.html"),
+    ],
+)
+def test_its_marks_are_of_legacy(
+    name: str, page: str, silent: dict[str, str], spoken: dict[str, str]
+) -> None:
+    shown = tree(silent[page.format(document="silence")])
+    assert "unlike legacy" in text_in(shown) or marks(shown, "unlike legacy"), name
+    assert not marks(shown, "wrong")
+    assert marks(tree(spoken[page.format(document="migrate-pmap")]), "wrong")
+
+
+def test_it_is_quoted_as_no_statement_of_a_document(silent: dict[str, str]) -> None:
+    text = Tags(silent["clauses/errors.0.html"]).text
+    assert "No document" in text
+    assert "in our words" not in text
+    assert "“A thing" not in text

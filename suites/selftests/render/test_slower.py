@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from unittest import TestCase
-
-from parameterized import parameterized
-from sample_results import Record, cell, claim, clause, target, timing
+import pytest
+from records import Record, cell, claim, clause, target, timing
 from site_pages import results_of
 
 from reports.render.site.slower import slower
@@ -42,32 +40,35 @@ def rendered(*timings: Record) -> tuple[str, ...]:
     return slower(results, cells, target_key)
 
 
-class Slower(TestCase):
-    def test_all_sizes_are_one_line(self) -> None:
-        (line,) = rendered(
-            measured(ratio(16, 11, 21)),
-            measured(ratio(55.4, 24, 57), timing="timing.index.64kib"),
-        )
-        assert line.startswith("new pmap, index: 16 to 55 times ")
-        assert line.endswith("legacy pmap of jax 0.8.0, 1.58 ms")
-
-    def test_what_is_within_the_spread_is_no_difference(self) -> None:
-        assert not rendered(measured(ratio(1.4, 0.8, 2)))
-        (line,) = rendered(
-            measured(ratio(1.4, 0.8, 2)), measured(ratio(3, 2, 4), timing="timing.index.64kib")
-        )
-        assert line.startswith("new pmap, index: 1 to 3 times ")
-
-    @parameterized.expand(
-        [
-            ("faster", ratio(0.5, 0.4, 0.6)),
-            ("than something else", ratio(9, 8, 10, to="local shard")),
-        ]
+def test_all_sizes_are_one_line() -> None:
+    (line,) = rendered(
+        measured(ratio(16, 11, 21)),
+        measured(ratio(55.4, 24, 57), timing="timing.index.64kib"),
     )
-    def test_nothing_is_said_of_what_is(self, name: str, one: Record) -> None:
-        assert not rendered(measured(one)), name
+    assert line.startswith("new pmap, index: 16 to 55 times ")
+    assert line.endswith("legacy pmap of jax 0.8.0, 1.58 ms")
 
-    def test_a_line_for_each_contender_and_implementation(self) -> None:
-        some = {"contender": "call"}, {"implementation": "shard_map"}
-        lines = rendered(*(measured(ratio(2, 1.5, 3)) | one for one in some))
-        assert [line.partition(":")[0] for line in lines] == ["new pmap, call", "shard_map, index"]
+
+def test_what_is_within_the_spread_is_no_difference() -> None:
+    assert not rendered(measured(ratio(1.4, 0.8, 2)))
+    (line,) = rendered(
+        measured(ratio(1.4, 0.8, 2)), measured(ratio(3, 2, 4), timing="timing.index.64kib")
+    )
+    assert line.startswith("new pmap, index: 1 to 3 times ")
+
+
+@pytest.mark.parametrize(
+    ("name", "one"),
+    [
+        ("faster", ratio(0.5, 0.4, 0.6)),
+        ("than something else", ratio(9, 8, 10, to="local shard")),
+    ],
+)
+def test_nothing_is_said_of_what_is(name: str, one: Record) -> None:
+    assert not rendered(measured(one)), name
+
+
+def test_a_line_for_each_contender_and_implementation() -> None:
+    some = {"contender": "call"}, {"implementation": "shard_map"}
+    lines = rendered(*(measured(ratio(2, 1.5, 3)) | one for one in some))
+    assert [line.partition(":")[0] for line in lines] == ["new pmap, call", "shard_map, index"]

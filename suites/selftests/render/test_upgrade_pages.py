@@ -9,8 +9,20 @@ from pathlib import Path
 
 import pytest
 from reading_time import minutes_to_read
-from recorded_steps import finding, raised, returned
-from sample_results import HOSTILE, Record, cause, cell, claim, clause, deviation, target
+from records import (
+    Record,
+    cause,
+    cell,
+    claim,
+    clause,
+    deviation,
+    finding,
+    raised,
+    returned,
+    shows,
+    target,
+)
+from sample_results import HOSTILE
 from site_pages import (
     Tags,
     classed,
@@ -36,22 +48,14 @@ from reports.render.site.text import effect_css, parted
 from reports.render.text.upgrade import as_text
 
 UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
-WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
+WRONG = finding("same shape, wrong values: [2.]", "value")
 MOST_MINUTES = 3.0
-NO_HELP = finding("first call", "raised ValueError: no")
+NO_HELP = finding("raised ValueError: no")
 
 
-def shows(implementation: str, jax: str, command: str) -> Record:
+def started(implementation: str, jax: str, command: str) -> Record:
     """Return what a known issue's program shows under an implementation, and its command line."""
-    return {
-        "implementation": [implementation],
-        "jax": jax,
-        "topology": ["1x8"],
-        "prints": "seen",
-        "raises": "",
-        "ends": "",
-        "commands": {implementation: command},
-    }
+    return shows(implementation, "seen", jax=jax, commands={implementation: command})
 
 
 RECORDS: list[Record] = [
@@ -61,9 +65,9 @@ RECORDS: list[Record] = [
         program="import jax\nprint(jax.pmap)\n",
         remedies=["errors.fix"],
         shows=[
-            shows("legacy_pmap", "<0.9", "old python one-cause.py"),
-            shows("new_pmap", "<0.9", "early python one-cause.py"),
-            shows("new_pmap", ">=0.9", "new python one-cause.py"),
+            started("legacy_pmap", "<0.9", "old python one-cause.py"),
+            started("new_pmap", "<0.9", "early python one-cause.py"),
+            started("new_pmap", ">=0.9", "new python one-cause.py"),
         ],
     ),
     *known("errors.a", "one-cause", FAILS, "2x2"),
@@ -73,8 +77,8 @@ RECORDS: list[Record] = [
     *changed("errors.c", FINE),
     ran("errors.c", "new_pmap@0.8.0", FINE),
     program("errors.wrong"),
-    ran("errors.wrong", TO, returned(2.0), verdict="deviates", findings=[WRONG]),
-    ran("errors.wrong", "new_pmap@0.8.0", returned(1.0)),
+    ran("errors.wrong", TO, returned([2.0]), verdict="deviates", findings=[WRONG]),
+    ran("errors.wrong", "new_pmap@0.8.0", returned([1.0])),
     program("errors.useless", fixes="errors.a", title="Never a remedy"),
     *(
         ran("errors.useless", side, FAILS, verdict="deviates", findings=[NO_HELP])
@@ -217,7 +221,7 @@ def test_an_upgrade_is_read_in_three_minutes(size: int, tmp_path: Path) -> None:
     records = [*HEAD, program("errors.fix"), ran("errors.fix", TO, FINE)]
     for number, slug in enumerate(slugs):
         records += [cause(slug, edit=f"Change {slug}."), *known(f"idioms.c{number}", slug, FAILS)]
-        wrong = returned(2.0)
+        wrong = returned([2.0])
         records += known(f"idioms.w{number}", slug, wrong)
     page = with_lines(render(loaded(tmp_path, records)))[UPGRADE]
 
@@ -319,7 +323,7 @@ def test_the_terminal_tells_the_edits_and_silences_of_the_page_the_likely_first(
     for number, slug in enumerate(slugs):
         records += [cause(slug, edit=f"Change {slug}.", remedies=["errors.fix"])]
         records += known(f"idioms.c{number}", slug, FAILS)
-        records += known(f"idioms.w{number}", slug, returned(2.0))
+        records += known(f"idioms.w{number}", slug, returned([2.0]))
     results = loaded(tmp_path, records)
     page = with_lines(render(results))[UPGRADE]
     effects = Effects(results)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sample_results import Record, cell, clause, target, write
+from records import Record, cell, clause, target, write
 
 from conformance.catalogue import loading
 from harness.results import durations

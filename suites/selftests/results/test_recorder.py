@@ -28,9 +28,11 @@ from fake_pool import (
     record_of,
     runner_on,
 )
+from judged import clause_of, received
 from msgspec.structs import replace
-from observations import Json, clause_of, doubled, observations, raised, received, returned
 from real import catalogue
+from records import Record as Json
+from records import doubled, observations, raised, returned
 
 from conformance.catalogue.causes import command, load_causes
 from conformance.catalogue.claims import Claims, load_claims

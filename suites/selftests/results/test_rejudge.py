@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import lzma
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fake_pool import SPEC, FakePool, cell_of, record_of, runner_on
-from observations import clause_of, doubled, observations, returned
-from sample_results import timing
+from judged import clause_of
+from records import doubled, observations, returned, strength, timing
 
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
@@ -53,11 +52,6 @@ def written(path: Path, run: str, *cells: tuple[Clause, object]) -> Path:
         recorder.cell(record_of(runner, cell_of(clause)), runner.facts[SPEC])
     recorder.close()
     return path
-
-
-def strength(clause: str, **other: Any) -> dict[str, Any]:
-    known = {"kind": "strength", "clause": clause, "cells": 1, "judged": 2, "noticed": 1}
-    return known | {"unnoticed": {}} | other
 
 
 def cells_of(path: Path) -> list[tuple[str, str]]:

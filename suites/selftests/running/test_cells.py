@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from unittest import TestCase
 
 import numpy as np
 import pytest
 from fake_pool import SPEC, FakePool, cell_of, nodeid_of, record_of, runner_on
-from observations import (
-    SECOND,
-    clause_of,
-    doubled,
-    observation,
-    observations,
-    raised,
-    received,
-    returned,
-)
-from parameterized import parameterized
+from judged import clause_of, received
+from records import SECOND, doubled, observation, observations, raised, returned
 
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.loading import Catalogue, load
@@ -35,37 +25,39 @@ CLAIMS = load_claims()
 WRONG = np.array([0, 0], np.float32)
 
 
-class NodeIdTest(TestCase):
-    @parameterized.expand(
-        [
-            ("a_version", "jax==0.9.0"),
-            ("a_version_of_four_parts", "jax==0.12.0.1"),
-            ("this_environment", "current"),
-            ("a_path", "/envs/jax/bin/python"),
-            ("a_path_with_hyphens", "/envs/my-jax-0.9/bin/python3.12-dbg"),
-            ("a_path_with_a_space", "/my envs/bin/python"),
-            ("a_path_with_brackets", "/envs/[old]/bin/python"),
-            ("a_path_with_colons", "/envs/a::b/bin/python"),
-            ("a_path_like_a_topology", "/envs/a-1x8-b/python"),
-            ("a_path_like_another_cell", "/envs/a-shard_map-4x2-b/python"),
-        ]
-    )
-    def test_names_the_cell(self, case: str, target: str) -> None:
-        for implementation in IMPLEMENTATIONS:
-            cell = CellId("errors.other-device.two", implementation, "4x2", target)
-            assert parse_nodeid(f"suites/test_errors.py::test_errors[{cell}]") == cell
+@pytest.mark.parametrize(
+    ("case", "target"),
+    [
+        ("a_version", "jax==0.9.0"),
+        ("a_version_of_four_parts", "jax==0.12.0.1"),
+        ("this_environment", "current"),
+        ("a_path", "/envs/jax/bin/python"),
+        ("a_path_with_hyphens", "/envs/my-jax-0.9/bin/python3.12-dbg"),
+        ("a_path_with_a_space", "/my envs/bin/python"),
+        ("a_path_with_brackets", "/envs/[old]/bin/python"),
+        ("a_path_with_colons", "/envs/a::b/bin/python"),
+        ("a_path_like_a_topology", "/envs/a-1x8-b/python"),
+        ("a_path_like_another_cell", "/envs/a-shard_map-4x2-b/python"),
+    ],
+)
+def test_names_the_cell(case: str, target: str) -> None:
+    for implementation in IMPLEMENTATIONS:
+        cell = CellId("errors.other-device.two", implementation, "4x2", target)
+        assert parse_nodeid(f"suites/test_errors.py::test_errors[{cell}]") == cell
 
-    @parameterized.expand(
-        [
-            ("suites/selftests/running/test_cells.py::test_plain",),
-            ("suites/selftests/running/test_cells.py::test_plain[jax==0.9.0]",),
-            ("suites/selftests/running/test_cells.py::test_plain[new_pmap-1x8]",),
-            ("suites/selftests/running/test_cells.py::test_plain[errors.a-pmap-1x8-current]",),
-            ("suites/selftests/running/test_cells.py::test_plain[errors.a-new_pmap-8-current]",),
-        ]
-    )
-    def test_of_another_test_names_none(self, nodeid: str) -> None:
-        assert parse_nodeid(nodeid) is None
+
+@pytest.mark.parametrize(
+    "nodeid",
+    [
+        "suites/selftests/running/test_cells.py::test_plain",
+        "suites/selftests/running/test_cells.py::test_plain[jax==0.9.0]",
+        "suites/selftests/running/test_cells.py::test_plain[new_pmap-1x8]",
+        "suites/selftests/running/test_cells.py::test_plain[errors.a-pmap-1x8-current]",
+        "suites/selftests/running/test_cells.py::test_plain[errors.a-new_pmap-8-current]",
+    ],
+)
+def test_of_another_test_names_none(nodeid: str) -> None:
+    assert parse_nodeid(nodeid) is None
 
 
 # Which cells

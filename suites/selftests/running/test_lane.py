@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import jsonschema
 import pytest
+from judged import clause_of
 from msgspec.structs import replace
-from observations import clause_of
 from processes import HANGS_S, outside_pytest
 
 from conformance.catalogue import loading

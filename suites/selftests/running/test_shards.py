@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest import TestCase
 
 import pytest
-import sample_results
-from observations import clause_of, doubled
-from parameterized import parameterized
+import records
+from judged import clause_of
+from records import doubled
 
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.loading import load
@@ -89,15 +88,17 @@ def test_the_order_of_options_does_not_matter() -> None:
     assert shards[0] == shards[1]
 
 
-class ParseTest(TestCase):
-    @parameterized.expand([("1/1", (1, 1)), ("3/12", (3, 12)), ("12/12", (12, 12))])
-    def test_reads(self, text: str, found: tuple[int, int]) -> None:
-        assert parse(text) == found
+@pytest.mark.parametrize(
+    ("text", "found"), [("1/1", (1, 1)), ("3/12", (3, 12)), ("12/12", (12, 12))]
+)
+def test_reads(text: str, found: tuple[int, int]) -> None:
+    assert parse(text) == found
 
-    @parameterized.expand([("0/12",), ("13/12",), ("3",), ("3/0",), ("-1/2",), ("a/b",), ("",)])
-    def test_refuses(self, text: str) -> None:
-        with pytest.raises(ValueError, match="write which of how many"):
-            parse(text)
+
+@pytest.mark.parametrize("text", ["0/12", "13/12", "3", "3/0", "-1/2", "a/b", ""])
+def test_refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="write which of how many"):
+        parse(text)
 
 
 # In a run
@@ -135,7 +136,7 @@ def test_a_run_without_has_all() -> None:
 def test_durations_are_those_of_a_results_file(tmp_path: Path) -> None:
     cell = CellId("errors.a", "new_pmap", "2x2", "jax==0.9.0")
     where = {"topology": cell.topology, "target": cell.target}
-    record = sample_results.cell(cell.clause, seconds=2.5, **where)
+    record = records.cell(cell.clause, seconds=2.5, **where)
     file = tmp_path / "old.jsonl"
     file.write_text(f'{json.dumps(record)}\n{{"kind": "cel')
     assert sharding.durations(file) == {cell: 2.5}

@@ -6,12 +6,11 @@ What is shared too far would judge one program by the outcome of another, and no
 from __future__ import annotations
 
 from typing import Any
-from unittest import TestCase
 
 import pytest
 from fake_pool import FACTS, SPEC, TARGET, FakePool, cell_of, runner_on
-from observations import clause_of, doubled, observations, raised
-from parameterized import parameterized
+from judged import clause_of
+from records import doubled, observations, raised
 
 from conformance.catalogue.loading import Catalogue
 from conformance.model.records import Cell
@@ -100,41 +99,41 @@ def test_a_cell_that_is_run_again_judges_the_run_that_is_kept() -> None:
 
 
 # What is another run
+@pytest.mark.parametrize(
+    ("case", "other", "implementation", "topology"),
+    [
+        ("implementation", {"implementation": SHARD_MAP}, SHARD_MAP, "2x2"),
+        ("legacy", {"implementation": LEGACY_PMAP}, LEGACY_PMAP, "2x2"),
+        ("topology", {"topology": "1x8"}, NEW_PMAP, "1x8"),
+    ],
+)
+def test_another_is_another_run(
+    case: str, other: dict[str, str], implementation: str, topology: str
+) -> None:
+    pool: Any = Steady()
+    runner = runner_on(pool, VALUES, ERROR)
+    (first,) = run(runner, VALUES)
+    (second,) = run(runner, ERROR, **other)
+    assert [case.implementation for case in pool.cases] == [NEW_PMAP, implementation]
+    assert [first.run_of, second.run_of] == [VALUES.id, ERROR.id]
+    assert len(second.observations) == Topology.parse(topology).processes
 
 
-class OtherRunTest(TestCase):
-    @parameterized.expand(
-        [
-            ("implementation", {"implementation": SHARD_MAP}, SHARD_MAP, "2x2"),
-            ("legacy", {"implementation": LEGACY_PMAP}, LEGACY_PMAP, "2x2"),
-            ("topology", {"topology": "1x8"}, NEW_PMAP, "1x8"),
-        ]
-    )
-    def test_another_is_another_run(
-        self, case: str, other: dict[str, str], implementation: str, topology: str
-    ) -> None:
-        pool: Any = Steady()
-        runner = runner_on(pool, VALUES, ERROR)
-        (first,) = run(runner, VALUES)
-        (second,) = run(runner, ERROR, **other)
-        assert [case.implementation for case in pool.cases] == [NEW_PMAP, implementation]
-        assert [first.run_of, second.run_of] == [VALUES.id, ERROR.id]
-        assert len(second.observations) == Topology.parse(topology).processes
-
-    @parameterized.expand(
-        [
-            ("rows", {"rows": {"form": "zero"}, "parameters": {"form": "zero"}}),
-            ("a_fresh_cluster", {"fresh": True}),
-            ("a_deadline", {"deadline_s": 3.0}),
-            ("what_is_selected", {"selects": True}),
-        ]
-    )
-    def test_a_clause_with_another_runs_for_itself(self, case: str, other: dict[str, Any]) -> None:
-        pool: Any = Steady()
-        alone = clause_of(returns(doubled), "errors.alone", **other)
-        records = run(runner_on(pool, VALUES, ERROR, alone), VALUES, alone, ERROR)
-        assert [case.clause for case in pool.cases] == [VALUES.id, alone.id]
-        assert [record.run_of for record in records] == [VALUES.id, alone.id, VALUES.id]
+@pytest.mark.parametrize(
+    ("case", "other"),
+    [
+        ("rows", {"rows": {"form": "zero"}, "parameters": {"form": "zero"}}),
+        ("a_fresh_cluster", {"fresh": True}),
+        ("a_deadline", {"deadline_s": 3.0}),
+        ("what_is_selected", {"selects": True}),
+    ],
+)
+def test_a_clause_with_another_runs_for_itself(case: str, other: dict[str, Any]) -> None:
+    pool: Any = Steady()
+    alone = clause_of(returns(doubled), "errors.alone", **other)
+    records = run(runner_on(pool, VALUES, ERROR, alone), VALUES, alone, ERROR)
+    assert [case.clause for case in pool.cases] == [VALUES.id, alone.id]
+    assert [record.run_of for record in records] == [VALUES.id, alone.id, VALUES.id]
 
 
 def test_another_target_is_another_run() -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import unittest
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from parameterized import parameterized
 from processes import until
 
 from conformance.worker import machine
@@ -26,90 +24,97 @@ LOCAL = Hosts(4, launcher="local")
 NAMED = Hosts(3, launcher="ssh", names=("a", "b", "c"), listen="0.0.0.0:7070")
 
 
-class Divided(unittest.TestCase):
-    @parameterized.expand(
-        [
-            (4, 2, [[0, 1], [2, 3]], "4 hosts divided among -n 2: 2 + 2"),
-            (
-                5,
-                2,
-                [[0, 1], [2, 3, 4]],
-                "5 hosts divided among -n 2: 2 + 3, as they do not divide evenly",
-            ),
-            (2, 2, [[0], [1]], "2 hosts divided among -n 2: 1 + 1"),
-            (3, 1, [[0, 1, 2]], "3 hosts divided among -n 1: 3"),
-        ]
+@pytest.mark.parametrize(
+    ("hosts", "among", "expected", "says"),
+    [
+        (4, 2, [[0, 1], [2, 3]], "4 hosts divided among -n 2: 2 + 2"),
+        (
+            5,
+            2,
+            [[0, 1], [2, 3, 4]],
+            "5 hosts divided among -n 2: 2 + 3, as they do not divide evenly",
+        ),
+        (2, 2, [[0], [1]], "2 hosts divided among -n 2: 1 + 1"),
+        (3, 1, [[0, 1, 2]], "3 hosts divided among -n 1: 3"),
+    ],
+)
+def test_each_host_is_in_one_share(
+    hosts: int, among: int, expected: list[list[int]], says: str
+) -> None:
+    assert [[*one] for one in shares.divided(hosts, among)] == expected
+    assert shares.describe_shares(Hosts(hosts), among) == says
+
+
+@pytest.mark.parametrize(
+    ("case", "hosts", "among", "platform", "says"),
+    [
+        ("too few", Hosts(2), 3, "cpu", "--hosts 2 with -n 3: each test process needs a host"),
+        ("a slice", Hosts(4, launcher="tpu-pod"), 2, "cpu", "a TPU slice are one job"),
+        ("a slice by hand", Hosts(4), 2, "tpu", "a TPU slice are one job"),
+        ("without names", Hosts(4, launcher="mpi"), 2, "cpu", "by name, and 0 are: give"),
+        (
+            "an allocation of fewer nodes",
+            Hosts(4, launcher="slurm", names=("n0", "n1", "n2")),
+            2,
+            "cpu",
+            "by name, and 3 are",
+        ),
+    ],
+)
+def test_what_cannot_be_divided(
+    case: str, hosts: Hosts, among: int, platform: str, says: str
+) -> None:
+    assert says in (shares.refusal(hosts, among, platform) or ""), case
+
+
+@pytest.mark.parametrize(
+    ("case", "hosts", "among"),
+    [
+        ("agents of this machine", LOCAL, 2),
+        ("named", NAMED, 3),
+        ("one srun each", Hosts(4, launcher="slurm"), 2),
+        ("by hand", Hosts(4), 4),
+    ],
+)
+def test_what_can(case: str, hosts: Hosts, among: int) -> None:
+    assert shares.refusal(hosts, among, "cuda") is None, case
+
+
+def test_a_share_has_its_own_hosts_and_port() -> None:
+    first, second = (shares.share(NAMED, n, 2) for n in range(2))
+    assert (first.count, first.names, first.listen) == (1, ("a",), "0.0.0.0:7071")
+    assert (second.count, second.names, second.listen) == (2, ("b", "c"), "0.0.0.0:7072")
+    assert shares.share(LOCAL, 1, 2).listen == LOCAL.listen, "a free port, each its own"
+    assert [shares.share(Hosts(4), n, 2).first for n in range(2)] == [0, 2]
+
+
+def test_who_replaces_a_test_process_gets_its_share() -> None:
+    every = Shares(Hosts(4, "h:7070"), 2)
+    assert [every.take(name).first for name in ("gw0", "gw1")] == [0, 2]
+    every.give_back("gw0")
+    every.give_back("gw9")  # that never had any
+    assert every.take("gw2").first == 0
+    with pytest.raises(StopIteration):
+        every.take("gw3")
+
+
+def test_a_share_reaches_its_test_process() -> None:
+    mine = dataclasses.replace(shares.share(NAMED, 1, 2), key_file=Path("/key"))
+    fields: dict[str, Any] = dict.fromkeys(("deadline_s", "shard"))
+    given = Options(
+        targets=(),
+        topologies=("2x2",),
+        implementations=(),
+        clauses=(),
+        platform="cpu",
+        repeat=1,
+        isolated=False,
+        blocks=2,
+        run="1",
+        hosts=mine,
+        **fields,
     )
-    def test_each_host_is_in_one_share(
-        self, hosts: int, among: int, expected: list[list[int]], says: str
-    ) -> None:
-        assert [[*one] for one in shares.divided(hosts, among)] == expected
-        assert shares.describe_shares(Hosts(hosts), among) == says
-
-    @parameterized.expand(
-        [
-            ("too few", Hosts(2), 3, "cpu", "--hosts 2 with -n 3: each test process needs a host"),
-            ("a slice", Hosts(4, launcher="tpu-pod"), 2, "cpu", "a TPU slice are one job"),
-            ("a slice by hand", Hosts(4), 2, "tpu", "a TPU slice are one job"),
-            ("without names", Hosts(4, launcher="mpi"), 2, "cpu", "by name, and 0 are: give"),
-            (
-                "an allocation of fewer nodes",
-                Hosts(4, launcher="slurm", names=("n0", "n1", "n2")),
-                2,
-                "cpu",
-                "by name, and 3 are",
-            ),
-        ]
-    )
-    def test_what_cannot_be_divided(
-        self, case: str, hosts: Hosts, among: int, platform: str, says: str
-    ) -> None:
-        assert says in (shares.refusal(hosts, among, platform) or ""), case
-
-    @parameterized.expand(
-        [
-            ("agents of this machine", LOCAL, 2),
-            ("named", NAMED, 3),
-            ("one srun each", Hosts(4, launcher="slurm"), 2),
-            ("by hand", Hosts(4), 4),
-        ]
-    )
-    def test_what_can(self, case: str, hosts: Hosts, among: int) -> None:
-        assert shares.refusal(hosts, among, "cuda") is None, case
-
-    def test_a_share_has_its_own_hosts_and_port(self) -> None:
-        first, second = (shares.share(NAMED, n, 2) for n in range(2))
-        assert (first.count, first.names, first.listen) == (1, ("a",), "0.0.0.0:7071")
-        assert (second.count, second.names, second.listen) == (2, ("b", "c"), "0.0.0.0:7072")
-        assert shares.share(LOCAL, 1, 2).listen == LOCAL.listen, "a free port, each its own"
-        assert [shares.share(Hosts(4), n, 2).first for n in range(2)] == [0, 2]
-
-    def test_who_replaces_a_test_process_gets_its_share(self) -> None:
-        every = Shares(Hosts(4, "h:7070"), 2)
-        assert [every.take(name).first for name in ("gw0", "gw1")] == [0, 2]
-        every.give_back("gw0")
-        every.give_back("gw9")  # that never had any
-        assert every.take("gw2").first == 0
-        with pytest.raises(StopIteration):
-            every.take("gw3")
-
-    def test_a_share_reaches_its_test_process(self) -> None:
-        mine = dataclasses.replace(shares.share(NAMED, 1, 2), key_file=Path("/key"))
-        fields: dict[str, Any] = dict.fromkeys(("deadline_s", "shard"))
-        given = Options(
-            targets=(),
-            topologies=("2x2",),
-            implementations=(),
-            clauses=(),
-            platform="cpu",
-            repeat=1,
-            isolated=False,
-            blocks=2,
-            run="1",
-            hosts=mine,
-            **fields,
-        )
-        assert Options.load(given.dump()) == given
+    assert Options.load(given.dump()) == given
 
 
 @pytest.fixture

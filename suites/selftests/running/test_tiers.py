@@ -12,8 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from observations import clause_of, doubled
+from judged import clause_of
 from real import catalogue, entries
+from records import doubled
 
 from conformance.catalogue.loading import Catalogue
 from conformance.judging import deviations

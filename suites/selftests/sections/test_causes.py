@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_results import cell, clause, deviation, target, unavailable, write
+from records import cell, clause, deviation, target, unavailable, write
 
 import harness.running.causes as running
 from conformance.catalogue.causes import (

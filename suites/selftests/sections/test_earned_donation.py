@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from fabricated import NEWEST, verdict_of
-from observations import crashed, gave, hung, raised, returned
+from judged import crashed, hung
+from records import gave, raised, returned
 
 from conformance.model.verdicts import Verdict
 from conformance.spec.faults import Fault

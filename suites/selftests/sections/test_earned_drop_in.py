@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fabricated import NEWEST, verdict_of
-from observations import Json, leaf, raised, returned
+from records import Record, leaf, raised, returned
 
 from conformance.model.verdicts import Verdict
 from conformance.spec import names
@@ -21,22 +21,22 @@ from conformance.spec.topology import Place, Topology
 ONE = Topology(1, 8)
 PLACE = Place(ONE, 0)
 
-Change = Callable[[dict[str, Json]], Any]
+Change = Callable[[dict[str, Record]], Any]
 
 
-def judged(id: str, steps: list[Json], jax: str = NEWEST) -> str:
+def judged(id: str, steps: list[Record], jax: str = NEWEST) -> str:
     """Return the verdict of a cell of one process, by all entries about it."""
     return verdict_of(id, names.JAX, ONE, steps, jax=jax, witness=[])
 
 
-def changed(steps: list[Json], change: Change) -> list[Json]:
+def changed(steps: list[Record], change: Change) -> list[Record]:
     """The steps after the change, which is given them by name."""
     fresh = {step["name"]: step for step in copy.deepcopy(steps)}
     change(fresh)
     return list(fresh.values())
 
 
-def placed(kind: str, axis: str, values: Any) -> Json:
+def placed(kind: str, axis: str, values: Any) -> Record:
     sharding = {"type": kind, "spec": [axis], "mesh": {axis: 8}, "devices": list(range(8))}
     return leaf(values, sharding=sharding)
 
@@ -46,12 +46,12 @@ def placed(kind: str, axis: str, values: Any) -> Json:
 ROWS = PLACE.rows(3)
 
 
-def put(name: str, kind: str = "NamedSharding", **extra: Any) -> Json:
+def put(name: str, kind: str = "NamedSharding", **extra: Any) -> Record:
     noted = {"structure": "PyTreeDef(*)", "devices": list(range(8))} | extra
     return returned(placed(kind, "x", ROWS), name=name, extra=noted)
 
 
-def replaced(original: str | None) -> list[Json]:
+def replaced(original: str | None) -> list[Record]:
     both = [put("replacement"), put("replacement again")]
     return both if original is None else [*both, put("original", original, **{UNLIKE: []})]
 
@@ -81,19 +81,19 @@ def test_the_original_is_compared_where_there_is_one(jax: str, original: str | N
     assert judged(PUT, replaced(original), jax) == Verdict.DEVIATES
 
 
-def wrong_original(steps: dict[str, Json]) -> None:
+def wrong_original(steps: dict[str, Record]) -> None:
     steps["original"]["value"]["leaves"][0]["values"][0] = -1.0
 
 
-def unlike(steps: dict[str, Json]) -> None:
+def unlike(steps: dict[str, Record]) -> None:
     steps["original"]["extra"][UNLIKE] = ["rows: [(0, (0, 1))] and [(1, (0, 1))]"]
 
 
-def on_other_devices(steps: dict[str, Json]) -> None:
+def on_other_devices(steps: dict[str, Record]) -> None:
     steps["replacement"]["value"]["leaves"][0]["sharding"]["devices"] = list(range(8))[::-1]
 
 
-def garbage(steps: dict[str, Json]) -> None:
+def garbage(steps: dict[str, Record]) -> None:
     steps["replacement again"]["value"]["leaves"][0]["values"][-1] = 0.0
 
 
@@ -109,7 +109,7 @@ HALF = "drop_in.refusals.sharded.half-the-shards"
 SAYS = "axis 0 is partitioned 8 times, but the dimension size is 4 (full shape: (4, 3)"
 
 
-def refused(message: str = SAYS, type: str = "IndivisibleError") -> list[Json]:
+def refused(message: str = SAYS, type: str = "IndivisibleError") -> list[Record]:
     again = [raised(type, message, name=name) for name in ("replacement", "replacement again")]
     return [returned(ROWS, name="right call"), *again]
 
@@ -163,7 +163,7 @@ def test_a_check_without_a_word_is_known_another_is_not(message: str, verdict: s
 COST = "drop_in.memory.sharded"
 
 
-def cost(known: float, mine: float) -> list[Json]:
+def cost(known: float, mine: float) -> list[Record]:
     values = np.repeat(np.arange(1, 9, dtype=np.float32), 2).reshape(8, 2)
     peak = "peak in stacked arrays"
     return [
@@ -187,7 +187,7 @@ def test_a_peak_has_two_bounds(known: float, mine: float, verdict: str) -> None:
     assert judged(COST, cost(known, mine)) == verdict
 
 
-def stacked(on: list[int], most: int) -> list[Json]:
+def stacked(on: list[int], most: int) -> list[Record]:
     rows = PLACE.rows(251)
     first = returned(rows, name="replacement", extra={"the stack": {"on": on, "default": 0}})
     most_rows = {"most rows in one array on the default device": most}

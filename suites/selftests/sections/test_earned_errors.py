@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from fabricated import judgement_of, verdict_of
-from observations import Json, crashed, leaf, raised, returned
+from judged import crashed
 from real import catalogue
+from records import Record, leaf, raised, returned
 
 from conformance.model.verdicts import Verdict
 from conformance.spec.expectation import NotApplicable
@@ -32,7 +33,7 @@ def rows(name: str, factor: int = 2, *shape: int) -> Any:
 
 
 def test_a_compiled_stage_that_cannot_be_made_is_no_stage_that_refuses() -> None:
-    def the_map(place: Place) -> Json:
+    def the_map(place: Place) -> Record:
         return returned(place.rows(3) + place.all_rows(3).sum(0), name="the map itself")
 
     id = "errors.lowered.several-processes-psum"
@@ -105,7 +106,7 @@ def test_a_remedy_is_judged_by_what_it_moves_and_no_stopwatch() -> None:
     one = {"type": "SingleDeviceSharding", "devices": [0]}
     id = "errors.copy-arrays.fix-addressable-shards"
 
-    def steps(collectives: list[Json], sharding: Json) -> list[Any]:
+    def steps(collectives: list[Record], sharding: Record) -> list[Any]:
         first = np.arange(1, 4, dtype=np.float32)[None] * 2
         local = leaf(first, sharding=sharding)
         programs = {"programs": [{"name": "jit_fn", "collectives": collectives}]}
@@ -141,14 +142,14 @@ def test_a_fix_says_whether_there_was_anything_to_fix() -> None:
 def test_paired_collectives_give_that_wrong_number_and_no_other(
     sums: int | None, expected: str
 ) -> None:
-    def met(place: Place, half: int) -> Json:
+    def met(place: Place, half: int) -> Record:
         value = place.all_rows().reshape(2, 2)[half].sum() + 2 if sums is None else sums
         return returned(np.full(2, value, np.float32), name="to be named")
 
-    def program(place: Place) -> Json:
+    def program(place: Place) -> Record:
         return met(place, place.process % 2) | {"name": "program"}
 
-    def barrier(place: Place) -> Json:
+    def barrier(place: Place) -> Record:
         return met(place, 1 - place.process % 2) | {"name": "barrier"}
 
     id = "errors.barriers.hand-made-swapped"
@@ -158,10 +159,10 @@ def test_paired_collectives_give_that_wrong_number_and_no_other(
 def test_a_map_that_synchronises_where_legacy_did_not_is_seen() -> None:
     id = "errors.barriers.map-without-collective"
 
-    def steps(first: bool, collectives: list[Json]) -> list[Any]:
+    def steps(first: bool, collectives: list[Record]) -> list[Any]:
         alone = {"returned before the last began": first}
 
-        def calls(place: Place) -> list[Json]:
+        def calls(place: Place) -> list[Record]:
             doubled = place.rows(2) * 2
             programs = {"programs": [{"name": "jit", "collectives": collectives}]}
             return [

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fabricated import Cell, check, verdict_of
-from observations import raised, returned
+from records import raised, returned
 
 from conformance.model.verdicts import Verdict
 from conformance.spec.names import NEW_PMAP, SHARD_MAP

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fabricated import Cell, check
-from observations import FIRST, SECOND, leaf, raised, returned
+from records import FIRST, SECOND, leaf, raised, returned
 
 from conformance.model.verdicts import Verdict
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from fabricated import verdict_of
-from observations import Json, crashed, raised, returned
+from judged import crashed
+from records import Record, raised, returned
 
 from conformance.model.verdicts import Verdict
 from conformance.sections.rank.bodies import (
@@ -34,16 +35,16 @@ PLACE = Place(ONE, 0)
 CALLS = ("first call", "second call")
 
 
-def verdict(id: str, implementation: str, jax: str, *steps: Json, **other: Any) -> str:
+def verdict(id: str, implementation: str, jax: str, *steps: Record, **other: Any) -> str:
     return verdict_of(id, implementation, ONE, steps, jax=jax, **other)
 
 
-def moved(unchanged: Sequence[Json], wanted: Any) -> list[Json]:
+def moved(unchanged: Sequence[Record], wanted: Any) -> list[Record]:
     """The steps of a body moved to shard_map, all right but for the unchanged ones."""
     return [*unchanged, *(returned(wanted, name=name) for name in ADJUSTED)]
 
 
-def refused(*args: Any, **options: Any) -> list[Json]:
+def refused(*args: Any, **options: Any) -> list[Record]:
     return [
         raised(*args, name=name, **options) | {"extra": {OUTCOME: "error"}} for name in UNCHANGED
     ]
@@ -105,7 +106,7 @@ WRONG = np.full((8, WIDTH), -777, np.float32)
 GONE = ("RuntimeError", "Array has been deleted with shape=float32[8,128].")
 
 
-def donated(again: Json) -> list[Json]:
+def donated(again: Record) -> list[Record]:
     return [
         returned(PLACE.rows(WIDTH) * 2, name="call"),
         returned(np.True_, name="was deleted"),
@@ -123,7 +124,7 @@ def donated(again: Json) -> list[Json]:
     ],
 )
 def test_a_donated_array_that_is_used_again_is_refused_for_the_reason(
-    jax: str, again: Json
+    jax: str, again: Record
 ) -> None:
     good = raised(*GONE, name="call again", phase="arguments")
     assert verdict("rewriting.donation", NEW_PMAP, "0.12.0.1", *donated(good)) == Verdict.CONFORMS

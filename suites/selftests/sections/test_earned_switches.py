@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from fabricated import verdict_of
-from observations import Json, gave, leaf, observation, raised, received, returned
+from judged import received
 from real import catalogue
+from records import Record, gave, leaf, observation, raised, returned
 
 from conformance.model.verdicts import Verdict
 from conformance.spec import names
@@ -24,23 +25,23 @@ TEXT = (
 GONE = "AttributeError: Unrecognized config option: jax_pmap_shmap_merge"
 
 
-def verdict(id: str, column: str, jax: str, *steps: Json) -> str:
+def verdict(id: str, column: str, jax: str, *steps: Record) -> str:
     """Return the verdict of a cell of one process, by all entries about it."""
     return verdict_of(id, column, ONE, steps, jax=jax, witness=[])
 
 
-def warning(message: str = TEXT, shown: int = 0) -> Json:
+def warning(message: str = TEXT, shown: int = 0) -> Record:
     return {"category": "DeprecationWarning", "message": message, "count": 3, "shown": shown}
 
 
-def program(*ran: str, scale: float = 1, warned: tuple[Json, ...] = ()) -> Json:
+def program(*ran: str, scale: float = 1, warned: tuple[Record, ...] = ()) -> Record:
     """Return the record of a child's program that returned."""
     rows = np.array(ROWS, np.float32)
     values = [(rows + rows.sum(0)) * scale for _ in ran]
     return returned(*values, name="the program", extra={"ran": list(ran), "warned": list(warned)})
 
 
-def failed(message: str, *warned: Json) -> Json:
+def failed(message: str, *warned: Record) -> Record:
     """A child's program that did not return."""
     step = raised("ChildError", message, name="the program", phase="unknown")
     return step | {"extra": {"warned": list(warned)}}
@@ -77,7 +78,7 @@ def test_the_default_must_compute_too() -> None:
         (program(OLD, OLD), Verdict.DEVIATES),
     ],
 )
-def test_a_program_is_warned_and_runs(step: Json, expected: str) -> None:
+def test_a_program_is_warned_and_runs(step: Record, expected: str) -> None:
     id = "switches.deprecation.config-update"
     assert verdict(id, names.LEGACY_PMAP, "0.9.0", step) == expected
 
@@ -92,7 +93,7 @@ def test_a_program_is_warned_and_runs(step: Json, expected: str) -> None:
         ("0.12.0.1", program(OLD, OLD), Verdict.DEVIATES),
     ],
 )
-def test_the_old_pmap_runs_or_is_said_to_be_gone(jax: str, step: Json, expected: str) -> None:
+def test_the_old_pmap_runs_or_is_said_to_be_gone(jax: str, step: Record, expected: str) -> None:
     id = "switches.obeyed-or-told.config-update"
     assert verdict(id, names.LEGACY_PMAP, jax, step) == expected
 
@@ -106,7 +107,7 @@ def test_the_old_pmap_runs_or_is_said_to_be_gone(jax: str, step: Json, expected:
         (failed("ImportError: no module named scipy"), Verdict.DEVIATES),
     ],
 )
-def test_a_variable_that_is_ignored_changes_nothing_else(step: Json, expected: str) -> None:
+def test_a_variable_that_is_ignored_changes_nothing_else(step: Record, expected: str) -> None:
     id = "switches.environment.digit"
     assert verdict(id, names.LEGACY_PMAP, "0.12.0.1", step) == expected
 
@@ -124,7 +125,7 @@ NAMED = {"path": "", "type": "str", "shape": [], "dtype": "", "text": "'device_p
         ("0.9.0", failed(REMOVED), Verdict.DEVIATES),
     ],
 )
-def test_a_name_that_is_gone_says_what_to_use(jax: str, step: Json, expected: str) -> None:
+def test_a_name_that_is_gone_says_what_to_use(jax: str, step: Record, expected: str) -> None:
     assert verdict("switches.device-put-sharded.attribute", names.JAX, jax, step) == expected
 
 
@@ -141,7 +142,7 @@ def test_a_name_that_goes_says_what_to_use(message: str, shown: int, expected: s
     assert verdict("switches.device-put-sharded.attribute", names.JAX, "0.9.0", step) == expected
 
 
-def twice(make: Any) -> list[Json]:
+def twice(make: Any) -> list[Record]:
     return [make(name) for name in ("first call", "second call")]
 
 
@@ -188,7 +189,7 @@ TRACED = {"primitives": ["jit", "shard_map", *BODY]}
 GLOBAL = ["host_local_array_to_global_array", *TRACED["primitives"]]
 
 
-def trace_holds(implementation: str, scale: int, *traces: Json) -> bool:
+def trace_holds(implementation: str, scale: int, *traces: Record) -> bool:
     """Return whether two calls and these traces are as expected of the implementation."""
     expected = CLAUSES["switches.built-on-shard-map"].expect[implementation]
     steps = twice(lambda name: returned(Place(ONE, 0).rows(2) * scale, name=name))
@@ -196,7 +197,7 @@ def trace_holds(implementation: str, scale: int, *traces: Json) -> bool:
     return all(finding.holds for finding in expected.check(ONE, [seen]))
 
 
-def traces(*primitives: str) -> list[Json]:
+def traces(*primitives: str) -> list[Record]:
     extra = {"primitives": list(primitives)}
     return [gave(None, name=name, extra=extra) for name in ("first trace", "second trace")]
 

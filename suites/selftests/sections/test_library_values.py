@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fabricated import Cell
 from fabricated import check as judge
-from observations import leaf, returned
+from records import leaf, returned
 
 from conformance.model.verdicts import Verdict
 from conformance.sections.silences.library_cases import FAMILIES, STEP

@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest import TestCase
 
 import pytest
-from observations import doubled
-from parameterized import parameterized
+from records import doubled
 
 from conformance.spec.clause import Clause, Timing, clause, devices
 from conformance.spec.expectation import not_applicable, returns
@@ -150,89 +148,89 @@ def test_a_table_keeps_its_rows_in_order() -> None:
 
 
 # What the rows say
+@pytest.mark.parametrize(
+    ("case", "title", "said"),
+    [
+        ("of_a_key", "{form} is read.", "zero is read."),
+        ("of_a_field", "{form.text} is read.", "`x[0]` is read."),
+        ("of_another_field", "{form.width} wide.", "1 wide."),
+        ("of_a_row_that_is_text", "Read {place}.", "Read under jit."),
+        ("of_both", "{form.text} {place}.", "`x[0]` under jit."),
+        ("of_nothing", "Something is read.", "Something is read."),
+    ],
+)
+def test_makes_the_title(case: str, title: str, said: str) -> None:
+    assert one_of("errors.{form}.{place}", place=PLACES, title=title).title == said
 
 
-class TemplateTest(TestCase):
-    @parameterized.expand(
-        [
-            ("of_a_key", "{form} is read.", "zero is read."),
-            ("of_a_field", "{form.text} is read.", "`x[0]` is read."),
-            ("of_another_field", "{form.width} wide.", "1 wide."),
-            ("of_a_row_that_is_text", "Read {place}.", "Read under jit."),
-            ("of_both", "{form.text} {place}.", "`x[0]` under jit."),
-            ("of_nothing", "Something is read.", "Something is read."),
-        ]
-    )
-    def test_makes_the_title(self, case: str, title: str, said: str) -> None:
-        assert one_of("errors.{form}.{place}", place=PLACES, title=title).title == said
+@pytest.mark.parametrize(
+    ("case", "option", "given", "said"),
+    [
+        ("fact_has_keys", "fact", "errors.{place}.{form}", "errors.inside.zero"),
+        ("fixes_has_keys", "fixes", "errors.bad-{form}-{place}", "errors.bad-zero-inside"),
+        ("claim_has_texts", "claim", "migrate-pmap.{form}", "migrate-pmap.zero"),
+    ],
+)
+def test_makes(case: str, option: str, given: str, said: str) -> None:
+    one = one_of("errors.{form}.{place}", place=PLACES, **{option: given})
+    assert getattr(one, option) == said
 
-    @parameterized.expand(
-        [
-            ("fact_has_keys", "fact", "errors.{place}.{form}", "errors.inside.zero"),
-            ("fixes_has_keys", "fixes", "errors.bad-{form}-{place}", "errors.bad-zero-inside"),
-            ("claim_has_texts", "claim", "migrate-pmap.{form}", "migrate-pmap.zero"),
-        ]
-    )
-    def test_makes(self, case: str, option: str, given: str, said: str) -> None:
-        one = one_of("errors.{form}.{place}", place=PLACES, **{option: given})
-        assert getattr(one, option) == said
 
-    @parameterized.expand(
-        [
-            ("a_field_that_is_not_there", "{form.kind}", "names 'kind', which the row 'zero'"),
-            ("a_property", "{form.wide}", "names 'wide', which the row 'zero'"),
-            ("a_method_of_a_text", "{place.upper}", "names 'upper', which the row 'inside'"),
-        ]
-    )
-    def test_that_names_what_a_row_does_not_have_is_refused(
-        self, case: str, title: str, said: str
-    ) -> None:
-        with pytest.raises(ValueError, match=said):
-            declared("errors.{form}.{place}", place=PLACES, title=title)
+@pytest.mark.parametrize(
+    ("case", "title", "said"),
+    [
+        ("a_field_that_is_not_there", "{form.kind}", "names 'kind', which the row 'zero'"),
+        ("a_property", "{form.wide}", "names 'wide', which the row 'zero'"),
+        ("a_method_of_a_text", "{place.upper}", "names 'upper', which the row 'inside'"),
+    ],
+)
+def test_that_names_what_a_row_does_not_have_is_refused(case: str, title: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        declared("errors.{form}.{place}", place=PLACES, title=title)
 
 
 def test_without_a_title_it_is_the_probes_first_line() -> None:
     assert {one.title for one in declared()} == {"The rows are doubled."}
 
 
-class OptionTest(TestCase):
-    @parameterized.expand(
-        [
-            ("title", lambda form: f"{form.width} wide.", "1 wide.", "2 wide."),
-            ("title", lambda form: "{form.text} is read.", "`x[0]` is read.", "`x[0:1]` is read."),
-            ("claim", lambda form: CLAIM if form is ZERO else OTHER_CLAIM, CLAIM, OTHER_CLAIM),
-            ("fact", lambda form: f"errors.w{form.width}", "errors.w1", "errors.w2"),
-            ("fixes", lambda form: "errors.{form}" if form.wide else None, None, "errors.slice"),
-            ("needs", lambda form: devices(form.width), devices(1), devices(2)),
-            ("topologies", lambda form: (f"1x{form.width}",), ("1x1",), ("1x2",)),
-            ("fresh", lambda form: form.wide, False, True),
-            ("deadline_s", lambda form: 3.0 * form.width, 3.0, 6.0),
-            ("requires", lambda form: ("flax",) if form.wide else (), (), ("flax",)),
-            ("programs", lambda form: ("srun",) if form.wide else (), (), ("srun",)),
-            ("selects", lambda form: form.wide, False, True),
-            ("timing", lambda form: TIMING if form.wide else None, None, TIMING),
-        ]
-    )
-    def test_may_be_a_function_of_rows(
-        self, option: str, function: Any, of_zero: Any, of_slice: Any
-    ) -> None:
-        seen = [getattr(one, option) for one in declared(**{option: function})]
-        assert seen == [of_zero, of_slice]
+@pytest.mark.parametrize(
+    ("option", "function", "of_zero", "of_slice"),
+    [
+        ("title", lambda form: f"{form.width} wide.", "1 wide.", "2 wide."),
+        ("title", lambda form: "{form.text} is read.", "`x[0]` is read.", "`x[0:1]` is read."),
+        ("claim", lambda form: CLAIM if form is ZERO else OTHER_CLAIM, CLAIM, OTHER_CLAIM),
+        ("fact", lambda form: f"errors.w{form.width}", "errors.w1", "errors.w2"),
+        ("fixes", lambda form: "errors.{form}" if form.wide else None, None, "errors.slice"),
+        ("needs", lambda form: devices(form.width), devices(1), devices(2)),
+        ("topologies", lambda form: (f"1x{form.width}",), ("1x1",), ("1x2",)),
+        ("fresh", lambda form: form.wide, False, True),
+        ("deadline_s", lambda form: 3.0 * form.width, 3.0, 6.0),
+        ("requires", lambda form: ("flax",) if form.wide else (), (), ("flax",)),
+        ("programs", lambda form: ("srun",) if form.wide else (), (), ("srun",)),
+        ("selects", lambda form: form.wide, False, True),
+        ("timing", lambda form: TIMING if form.wide else None, None, TIMING),
+    ],
+)
+def test_may_be_a_function_of_rows(option: str, function: Any, of_zero: Any, of_slice: Any) -> None:
+    seen = [getattr(one, option) for one in declared(**{option: function})]
+    assert seen == [of_zero, of_slice]
 
-    @parameterized.expand(
-        [
-            ("needs", devices(2)),
-            ("topologies", ("2x2", "4x2")),
-            ("fresh", True),
-            ("deadline_s", 2.5),
-            ("requires", ("flax",)),
-            ("programs", ("srun",)),
-            ("selects", True),
-            ("timing", Timing(("call",), ("errors.a",))),
-        ]
-    )
-    def test_may_be_a_value_for_all_rows(self, option: str, value: Any) -> None:
-        assert [getattr(one, option) for one in declared(**{option: value})] == [value, value]
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("needs", devices(2)),
+        ("topologies", ("2x2", "4x2")),
+        ("fresh", True),
+        ("deadline_s", 2.5),
+        ("requires", ("flax",)),
+        ("programs", ("srun",)),
+        ("selects", True),
+        ("timing", Timing(("call",), ("errors.a",))),
+    ],
+)
+def test_may_be_a_value_for_all_rows(option: str, value: Any) -> None:
+    assert [getattr(one, option) for one in declared(**{option: value})] == [value, value]
 
 
 # What is expected
@@ -284,7 +282,7 @@ def test_one_function_may_say_what_all_of_them_do() -> None:
         ("errors.{form}", {"form": {"": ZERO}}, r"clause id 'errors\.' is not dotted"),
         ("errors.{form}", {"fact": "Errors of {form}"}, "the fact 'Errors of zero' is not dotted"),
         ("errors.{form}", {"needs": devices(9)}, r"errors\.zero can run on none of its topologies"),
-        ("errors.{form}", {"topologies": "1x8"}, "topologies is a tuple"),
+        ("errors.{form}", {"topologies": "1x8"}, "topologies is a text; write a tuple"),
     ],
     ids=lambda value: value if isinstance(value, str) and value.startswith("errors") else "",
 )
@@ -351,52 +349,54 @@ def clause_with(name: str = "probe", **other: Any) -> Clause:
     return cast(Clause, cast(Any, probe).clauses[0])
 
 
-class RunTest(TestCase):
-    @parameterized.expand(
-        [
-            ("its_claim", {"claim": OTHER_CLAIM}),
-            ("what_it_expects", {"expect": dict.fromkeys(IMPLEMENTATIONS, not_applicable("no"))}),
-            ("its_title_and_fact", {"title": "Another.", "fact": "errors.other"}),
-            ("what_it_fixes", {"fixes": "errors.faulty"}),
-            ("another_row_of_its_table", {"form": table(ZERO)}),
-            ("its_topologies", {"topologies": ("2x2",)}),
-        ]
-    )
-    def test_is_the_same_whatever_is(self, case: str, other: dict[str, Any]) -> None:
-        assert clause_with(**other).run == clause_with().run
+@pytest.mark.parametrize(
+    ("case", "other"),
+    [
+        ("its_claim", {"claim": OTHER_CLAIM}),
+        ("what_it_expects", {"expect": dict.fromkeys(IMPLEMENTATIONS, not_applicable("no"))}),
+        ("its_title_and_fact", {"title": "Another.", "fact": "errors.other"}),
+        ("what_it_fixes", {"fixes": "errors.faulty"}),
+        ("another_row_of_its_table", {"form": table(ZERO)}),
+        ("its_topologies", {"topologies": ("2x2",)}),
+    ],
+)
+def test_is_the_same_whatever_is(case: str, other: dict[str, Any]) -> None:
+    assert clause_with(**other).run == clause_with().run
 
-    @parameterized.expand(
-        [
-            ("another_probe", {"name": "other_probe"}),
-            ("another_row", {"form": table(SLICE)}),
-            ("another_table_with_an_equal_key", {"form": table(Form("zero", "another"))}),
-            ("an_equal_row_that_is_another", {"form": table(Form("zero", "`x[0]`"))}),
-            ("a_row_that_is_text", {"form": {"zero": "zero"}}),
-            ("a_fresh_cluster", {"fresh": True}),
-            ("another_deadline", {"deadline_s": 3.0}),
-            ("what_it_requires", {"requires": ("flax",)}),
-            ("what_it_starts", {"programs": ("srun",)}),
-            ("what_it_selects", {"selects": True}),
-        ]
-    )
-    def test_is_another_with(self, case: str, other: dict[str, Any]) -> None:
-        assert clause_with(**other).run != clause_with().run
 
-    @parameterized.expand(
-        [
-            ("texts", "under jit", "under jit", True),
-            ("other_texts", "under jit", "at top level", False),
-            ("numbers", 1.5, 1.5, True),
-            ("other_numbers", 1, 2, False),
-            ("tuples", (1, "a"), (1, "a"), True),
-            ("nothing", None, None, True),
-        ]
-    )
-    def test_of_plain_rows_goes_by_what_they_are(
-        self, case: str, one: Any, other: Any, same: bool
-    ) -> None:
-        runs = [clause_with(form={"a": row}).run for row in (one, other)]
-        assert (runs[0] == runs[1]) is same
+@pytest.mark.parametrize(
+    ("case", "other"),
+    [
+        ("another_probe", {"name": "other_probe"}),
+        ("another_row", {"form": table(SLICE)}),
+        ("another_table_with_an_equal_key", {"form": table(Form("zero", "another"))}),
+        ("an_equal_row_that_is_another", {"form": table(Form("zero", "`x[0]`"))}),
+        ("a_row_that_is_text", {"form": {"zero": "zero"}}),
+        ("a_fresh_cluster", {"fresh": True}),
+        ("another_deadline", {"deadline_s": 3.0}),
+        ("what_it_requires", {"requires": ("flax",)}),
+        ("what_it_starts", {"programs": ("srun",)}),
+        ("what_it_selects", {"selects": True}),
+    ],
+)
+def test_is_another_with(case: str, other: dict[str, Any]) -> None:
+    assert clause_with(**other).run != clause_with().run
+
+
+@pytest.mark.parametrize(
+    ("case", "one", "other", "same"),
+    [
+        ("texts", "under jit", "under jit", True),
+        ("other_texts", "under jit", "at top level", False),
+        ("numbers", 1.5, 1.5, True),
+        ("other_numbers", 1, 2, False),
+        ("tuples", (1, "a"), (1, "a"), True),
+        ("nothing", None, None, True),
+    ],
+)
+def test_of_plain_rows_goes_by_what_they_are(case: str, one: Any, other: Any, same: bool) -> None:
+    runs = [clause_with(form={"a": row}).run for row in (one, other)]
+    assert (runs[0] == runs[1]) is same
 
 
 def test_clauses_of_two_families_of_one_probe_judge_one_run() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from unittest import TestCase
-
 import pytest
-from parameterized import parameterized
 
 from conformance.spec.hlo import Collective, aliased, collectives
 
@@ -30,27 +27,27 @@ SEVEN = (
 DONE = "  %done = f32[8,4]{1,0} all-gather-done(%ag)"
 
 
-class CollectivesTest(TestCase):
-    @parameterized.expand(
-        [
-            ("a reduction", REDUCE, Collective("all-reduce", "f32[3,4]", 48)),
-            ("without percent signs", NO_PERCENT, Collective("all-gather", "bf16[8,128]", 2048)),
-            ("a tuple of two", TUPLE, Collective("all-reduce", "f32[2], s32[]", 12)),
-            (
-                "more arrays than are printed without their position",
-                SEVEN,
-                Collective("all-reduce", ", ".join(["f32[1]"] * 7), 28),
-            ),
-            (
-                "semaphores are no result",
-                ON_TPU,
-                Collective("collective-permute", "f32[1,3]", 12),
-            ),
-            ("asynchronous, its result", STARTED, Collective("all-gather", "f32[8,4]", 128)),
-        ]
-    )
-    def test_a_line_gives_one_collective(self, name: str, line: str, expected: Collective) -> None:
-        assert collectives(f"HloModule m\n{line}\n") == [expected], name
+@pytest.mark.parametrize(
+    ("name", "line", "expected"),
+    [
+        ("a reduction", REDUCE, Collective("all-reduce", "f32[3,4]", 48)),
+        ("without percent signs", NO_PERCENT, Collective("all-gather", "bf16[8,128]", 2048)),
+        ("a tuple of two", TUPLE, Collective("all-reduce", "f32[2], s32[]", 12)),
+        (
+            "more arrays than are printed without their position",
+            SEVEN,
+            Collective("all-reduce", ", ".join(["f32[1]"] * 7), 28),
+        ),
+        (
+            "semaphores are no result",
+            ON_TPU,
+            Collective("collective-permute", "f32[1,3]", 12),
+        ),
+        ("asynchronous, its result", STARTED, Collective("all-gather", "f32[8,4]", 128)),
+    ],
+)
+def test_a_line_gives_one_collective(name: str, line: str, expected: Collective) -> None:
+    assert collectives(f"HloModule m\n{line}\n") == [expected], name
 
 
 @pytest.mark.parametrize(
@@ -78,25 +75,25 @@ DONATED = (
 )
 
 
-class AliasedTest(TestCase):
-    @parameterized.expand(
-        [
-            ("the first", "{}: (0, {}, may-alias)", 16),
-            ("two of three", "{0}: (0, {}, may-alias), {1}: (2, {}, must-alias)", 20),
-            ("of a tuple", "{0}: (1, {}, may-alias)", 28),
-        ]
-    )
-    def test_it_is_counted_in_the_arguments_own_bytes(
-        self, name: str, aliases: str, expected: int
-    ) -> None:
-        text = DONATED.replace("{ALIASES}", aliases).replace("{{", "{").replace("}}", "}")
-        assert aliased(text) == expected, name
+@pytest.mark.parametrize(
+    ("name", "aliases", "expected"),
+    [
+        ("the first", "{}: (0, {}, may-alias)", 16),
+        ("two of three", "{0}: (0, {}, may-alias), {1}: (2, {}, must-alias)", 20),
+        ("of a tuple", "{0}: (1, {}, may-alias)", 28),
+    ],
+)
+def test_it_is_counted_in_the_arguments_own_bytes(name: str, aliases: str, expected: int) -> None:
+    text = DONATED.replace("{ALIASES}", aliases).replace("{{", "{").replace("}}", "}")
+    assert aliased(text) == expected, name
 
-    @parameterized.expand(
-        [
-            ("nothing", "HloModule jit_f, entry_computation_layout={(f32[4]{0})->f32[4]{0}}"),
-            ("no module", ""),
-        ]
-    )
-    def test_nothing_is_aliased_where_nothing_is_said(self, name: str, text: str) -> None:
-        assert aliased(text) == 0, name
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("nothing", "HloModule jit_f, entry_computation_layout={(f32[4]{0})->f32[4]{0}}"),
+        ("no module", ""),
+    ],
+)
+def test_nothing_is_aliased_where_nothing_is_said(name: str, text: str) -> None:
+    assert aliased(text) == 0, name

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from observations import doubled
+from records import doubled
 
 from conformance.catalogue.modules import declares
 from conformance.spec.clause import Clause, check, clause, devices

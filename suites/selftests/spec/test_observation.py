@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
-from unittest import TestCase
 
 import ml_dtypes
 import numpy as np
 import pytest
-from observations import JAX, leaf, observation, raised, received, returned
-from parameterized import parameterized
+from judged import received
+from records import JAX, leaf, observation, raised, returned
 
 from conformance.spec.codes import Code
 from conformance.spec.comparing import HALF_TOLERANCE, difference
@@ -180,63 +179,63 @@ def test_a_step_says_how_it_ended() -> None:
 
 
 # Differences
+@pytest.mark.parametrize(
+    ("case", "has", "want", "dtype", "said"),
+    [
+        ("a_value", [1, 2], [1, 3], "int32", "same shape, wrong values: int32[2] [1, 2] in"),
+        ("a_sign", [1.0, -2.0], [1.0, 2.0], "float32", "same shape, wrong values"),
+        ("a_nan_in_place_of_zero", [NAN], [0.0], "float32", "same shape, wrong values"),
+        ("zero_in_place_of_a_nan", [0.0], [NAN], "float32", "same shape, wrong values"),
+        ("a_sign_of_infinity", [INF], [-INF], "float32", "same shape, wrong values"),
+        ("something_in_place_of_zero", [1e-30], [0.0], "float32", "same shape, wrong values"),
+        ("an_imaginary_part", [1 + 1j], [1 + 2j], "complex64", "same shape, wrong values"),
+        ("a_truth", [True], [False], "bool", "same shape, wrong values"),
+        ("a_small_step_of_an_integer", [10**9], [10**9 + 1], "int32", "wrong values"),
+        ("a_broadcast", [[1, 1]], [1, 1], "int32", "shape [1, 2] in place of [2]"),
+        ("an_empty", [], [1], "int32", "shape [0] in place of [1]"),
+    ],
+)
+def test_is_said_for(case: str, has: list[Any], want: list[Any], dtype: str, said: str) -> None:
+    text = difference(received_leaf(np.array(has, dtype)), np.array(want, dtype))
+    assert text is not None
+    assert said in text
+    assert "\n" not in text
 
 
-class DifferenceTest(TestCase):
-    @parameterized.expand(
-        [
-            ("a_value", [1, 2], [1, 3], "int32", "same shape, wrong values: int32[2] [1, 2] in"),
-            ("a_sign", [1.0, -2.0], [1.0, 2.0], "float32", "same shape, wrong values"),
-            ("a_nan_in_place_of_zero", [NAN], [0.0], "float32", "same shape, wrong values"),
-            ("zero_in_place_of_a_nan", [0.0], [NAN], "float32", "same shape, wrong values"),
-            ("a_sign_of_infinity", [INF], [-INF], "float32", "same shape, wrong values"),
-            ("something_in_place_of_zero", [1e-30], [0.0], "float32", "same shape, wrong values"),
-            ("an_imaginary_part", [1 + 1j], [1 + 2j], "complex64", "same shape, wrong values"),
-            ("a_truth", [True], [False], "bool", "same shape, wrong values"),
-            ("a_small_step_of_an_integer", [10**9], [10**9 + 1], "int32", "wrong values"),
-            ("a_broadcast", [[1, 1]], [1, 1], "int32", "shape [1, 2] in place of [2]"),
-            ("an_empty", [], [1], "int32", "shape [0] in place of [1]"),
-        ]
-    )
-    def test_is_said_for(
-        self, case: str, has: list[Any], want: list[Any], dtype: str, said: str
-    ) -> None:
-        text = difference(received_leaf(np.array(has, dtype)), np.array(want, dtype))
-        assert text is not None
-        assert said in text
-        assert "\n" not in text
+def test_is_a_dtype_where_the_values_agree() -> None:
+    text = difference(received_leaf(np.array([1, 2], np.int32)), np.array([1.0, 2.0]))
+    assert text is not None
+    assert text.code == Code.DTYPE
+    assert re.findall(r"[a-z]+\d+", text)[:2] == ["int32", "float64"]
 
-    def test_is_a_dtype_where_the_values_agree(self) -> None:
-        text = difference(received_leaf(np.array([1, 2], np.int32)), np.array([1.0, 2.0]))
-        assert text is not None
-        assert text.code == Code.DTYPE
-        assert re.findall(r"[a-z]+\d+", text)[:2] == ["int32", "float64"]
 
-    @parameterized.expand(
-        [
-            ("eight", [8.0, 16.0], [1.0, 2.0], "float32", ", 8 times the right ones: "),
-            ("an_eighth", [1.0, 2.0], [8.0, 16.0], "float32", ", 1/8 of the right ones: "),
-            ("minus_one", [1.0, -2.0], [-1.0, 2.0], "float32", ", -1 times the right ones: "),
-            ("integers", [3, 0], [1, 0], "int32", ", 3 times the right ones: "),
-            ("no_one_factor", [8.0, 2.0], [1.0, 2.0], "float32", ": "),
-            ("nothing_right", [1.0, 2.0], [0.0, 0.0], "float32", ": "),
-            ("nothing_seen", [0.0, 0.0], [1.0, 2.0], "float32", ": "),
-            ("not_finite", [INF, 2.0], [1.0, 2.0], "float32", ": "),
-        ]
-    )
-    def test_names_a_factor(
-        self, case: str, has: list[Any], want: list[Any], dtype: str, said: str
-    ) -> None:
-        text = difference(received_leaf(np.array(has, dtype)), np.array(want, dtype))
-        assert text is not None
-        assert text.code == Code.VALUE
-        assert f"{said}{dtype}[2]" in text
+@pytest.mark.parametrize(
+    ("case", "has", "want", "dtype", "said"),
+    [
+        ("eight", [8.0, 16.0], [1.0, 2.0], "float32", ", 8 times the right ones: "),
+        ("an_eighth", [1.0, 2.0], [8.0, 16.0], "float32", ", 1/8 of the right ones: "),
+        ("minus_one", [1.0, -2.0], [-1.0, 2.0], "float32", ", -1 times the right ones: "),
+        ("integers", [3, 0], [1, 0], "int32", ", 3 times the right ones: "),
+        ("no_one_factor", [8.0, 2.0], [1.0, 2.0], "float32", ": "),
+        ("nothing_right", [1.0, 2.0], [0.0, 0.0], "float32", ": "),
+        ("nothing_seen", [0.0, 0.0], [1.0, 2.0], "float32", ": "),
+        ("not_finite", [INF, 2.0], [1.0, 2.0], "float32", ": "),
+    ],
+)
+def test_names_a_factor(case: str, has: list[Any], want: list[Any], dtype: str, said: str) -> None:
+    text = difference(received_leaf(np.array(has, dtype)), np.array(want, dtype))
+    assert text is not None
+    assert text.code == Code.VALUE
+    assert f"{said}{dtype}[2]" in text
 
-    @parameterized.expand([("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)])
-    def test_forgives_more_where_numbers_are_short(self, case: str, dtype: Any) -> None:
-        want = np.array([1, 2], dtype)
-        assert difference(received_leaf(want * dtype(1 + HALF_TOLERANCE / 2)), want) is None
-        assert difference(received_leaf(want * dtype(1 + HALF_TOLERANCE * 3)), want) is not None
+
+@pytest.mark.parametrize(
+    ("case", "dtype"), [("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)]
+)
+def test_forgives_more_where_numbers_are_short(case: str, dtype: Any) -> None:
+    want = np.array([1, 2], dtype)
+    assert difference(received_leaf(want * dtype(1 + HALF_TOLERANCE / 2)), want) is None
+    assert difference(received_leaf(want * dtype(1 + HALF_TOLERANCE * 3)), want) is not None
 
 
 def received_leaf(array: Any) -> Leaf:

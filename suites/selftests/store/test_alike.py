@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from parameterized import parameterized
-from sample_results import (
+import pytest
+from records import (
     Record,
     cause,
     cell,
@@ -18,7 +17,7 @@ from sample_results import (
     deviation,
     finding,
     observation,
-    returned,
+    sample_step,
     target,
 )
 from two_sides import FAILS, FINE, TO, program, ran, read
@@ -36,142 +35,147 @@ def text(value: Any) -> bytes:
     return json.dumps([value]).encode()
 
 
-SEEN = {"process": 0, "jax": "0.9.0", "seconds": 0.25, "steps": [{"name": "call", "frames": ["a"]}]}
+SEEN = observation({"name": "call", "frames": ["a"]}, seconds=0.25)
 
 
-class Alike(unittest.TestCase):
-    @parameterized.expand(
-        [
-            ("a duration", {"seconds": 1e-05}, True),
-            ("the version's name", {"jax": "0.12.0.1"}, True),
-            ("frames", {"steps": [{"name": "call", "frames": ["b", "c"]}]}, True),
-            ("a step's name", {"steps": [{"name": "other", "frames": ["a"]}]}, False),
-            ("the process", {"process": 1}, False),
-            ("a message that looks like a duration", {"steps": [{"m": '"seconds": 1'}]}, False),
-        ]
+@pytest.mark.parametrize(
+    ("name", "other", "same"),
+    [
+        ("a duration", {"seconds": 1e-05}, True),
+        ("the version's name", {"jax": "0.12.0.1"}, True),
+        ("frames", {"steps": [{"name": "call", "frames": ["b", "c"]}]}, True),
+        ("a step's name", {"steps": [{"name": "other", "frames": ["a"]}]}, False),
+        ("the process", {"process": 1}, False),
+        ("a message that looks like a duration", {"steps": [{"m": '"seconds": 1'}]}, False),
+    ],
+)
+def test_what_tells_observations_apart(name: str, other: Record, same: bool) -> None:
+    assert (of_observations(text(SEEN)) == of_observations(text(SEEN | other))) is same, name
+
+
+def test_quoted_text_is_never_left_out() -> None:
+    one, other = ({"m": f'"seconds": {n} "jax": "{n}" "frames": [{n}]'} for n in (1, 2))
+    assert of_observations(text(one)) != of_observations(text(other))
+
+
+def test_findings_that_hold_are_alike_and_those_that_fail_are_not() -> None:
+    held = [text({"holds": True, "saw": saw}) for saw in "ab"]
+    wrong = [text({"holds": False, "saw": saw}) for saw in "ab"]
+    assert of_findings(held[0]) == of_findings(held[1])
+    assert len({*map(of_findings, [*held, *wrong])}) == 3
+
+
+def test_what_is_asked_of_all_at_once_is_not_asked_again() -> None:
+    asked: list[str] = []
+
+    def ask(one: Cell) -> str:
+        asked.append(one.target)
+        return one.verdict.value
+
+    once, cells = Once(ask), alike_and_not()
+    once.ask(cells, lambda do, count: map(do, range(count)))
+    before = list(asked)
+    answers = once.to(ask)
+    assert [answers(one) for one in cells] == [one.verdict.value for one in cells]
+    # The last has findings that fail and a fault's cell is looked at by itself.
+    assert len(before) == len({*before}) >= 2
+    assert asked == before
+
+
+def test_cells_that_judge_one_run_show_the_same_of_it() -> None:
+    views, cells = Views(), alike_and_not()
+    shown = [views.shown(one.observations) for one in [*cells, *cells]]
+    assert all(one is other for one, other in zip(shown[:4], shown[4:], strict=True))
+    by_text = {one.observations.text: view for one, view in zip(cells, shown, strict=False)}
+    assert len({id(one) for one in shown}) == len(by_text)
+    alone = [Views().shown(one.observations) for one in cells]
+    assert alone == shown[:4]
+
+
+def test_a_question_is_asked_once_of_cells_alike_and_again_of_others() -> None:
+    asked: list[str] = []
+
+    def ask(one: Cell) -> str:
+        asked.append(one.target)
+        return one.verdict.value
+
+    once = Once(ask, digest).to(ask)
+    cells = alike_and_not()
+    assert [once(one) for one in cells] == ["conforms", "conforms", "deviates", "deviates"]
+    assert asked == ["jax==0.8.0", "jax==0.10.0", "jax==0.12.0.1"]
+    assert digest(cells[0]) == digest(cells[1]) != digest(cells[2])
+
+
+def test_equal_answers_to_the_shared_question_are_one_object() -> None:
+    def ask(one: Cell) -> tuple[str, ...]:
+        return (one.verdict.value,)
+
+    def other(one: Cell) -> list[str]:  # which need not be hashable
+        return [one.target]
+
+    cells = alike_and_not()
+    for ahead in (True, False):
+        once = Once(other, ask, shared=ask)
+        if ahead:
+            once.ask(cells, lambda do, count: map(do, range(count)))
+        shared = [once.to(ask)(one) for one in cells]
+        assert shared == [ask(one) for one in cells]
+        assert len({id(one) for one in shared}) == len({*shared}) == 2
+        assert once.to(other)(cells[-1]) == [cells[-1].target]
+
+
+def test_what_failed_is_found_with_and_without_reading() -> None:
+    assert [len(failed(one)) for one in alike_and_not()] == [0, 0, 1, 1]
+
+
+def alike_and_not() -> list[Cell]:
+    """Two cells that did the same, and two of which something else is wrong."""
+    held = [finding(holds=True)]
+    wrong = [[finding(saw)] for saw in ("6", "7")]
+    versions = ("0.8.0", "0.9.0", "0.10.0", "0.12.0.1")
+    verdicts = ("conforms", "conforms", "deviates", "deviates")
+    findings = (held, held, *wrong)
+    records = [
+        *(target(one) for one in versions),
+        claim("migrate-pmap.errors"),
+        clause("errors.a", topologies=["1x8"]),
+    ]
+    for jax, verdict, found in zip(versions, verdicts, findings, strict=True):
+        place = {"target": f"jax=={jax}", "implementation": "new_pmap", "topology": "1x8"}
+        seen = [observation(sample_step()) | {"jax": jax}]
+        records.append(cell("errors.a", verdict, **place, findings=found, observations=seen))
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "results.jsonl")
+        file.write_text("".join(json.dumps(one) + "\n" for one in records))
+        results = load([file])
+    return [outcome.runs[-1].cell for outcome in results.outcomes.values()]
+
+
+@pytest.mark.parametrize(
+    ("name", "alike"), [("the last as well", True), ("the last is other", False)]
+)
+def test_upgrades_of_one_site_are_as_each_by_itself(name: str, alike: bool) -> None:
+    causes = ("a-cause", "a-cause", "a-cause" if alike else "another")
+    legacy = [f"legacy_pmap@{jax}" for jax in ("0.7.2", "0.8.0", "0.8.3")]
+    known = [{"verdict": "known deviation", "deviation": deviation(cause=one)} for one in causes]
+    results = read(
+        target("0.7.2"),
+        target("0.8.3"),
+        *map(cause, ("a-cause", "another")),
+        program("errors.a"),
+        *(ran("errors.a", at, FAILS, **of) for at, of in zip(legacy, known, strict=True)),
+        ran("errors.a", TO, FINE),
+        program("errors.b"),
+        *(ran("errors.b", at, FINE) for at in legacy[:2]),
+        ran("errors.b", legacy[2], FINE if alike else FAILS),
+        ran("errors.b", TO, FAILS),
     )
-    def test_what_tells_observations_apart(self, name: str, other: Record, same: bool) -> None:
-        assert (of_observations(text(SEEN)) == of_observations(text(SEEN | other))) is same, name
+    olds = [side(results, at, "") for at in legacy]
+    new, shared = side(results, TO, ""), Effects(results)
 
-    def test_quoted_text_is_never_left_out(self) -> None:
-        one, other = ({"m": f'"seconds": {n} "jax": "{n}" "frames": [{n}]'} for n in (1, 2))
-        assert of_observations(text(one)) != of_observations(text(other))
+    found = [upgrade(shared, old, new) for old in olds]
 
-    def test_findings_that_hold_are_alike_and_those_that_fail_are_not(self) -> None:
-        held = [text({"holds": True, "saw": saw}) for saw in "ab"]
-        wrong = [text({"holds": False, "saw": saw}) for saw in "ab"]
-        assert of_findings(held[0]) == of_findings(held[1])
-        assert len({*map(of_findings, [*held, *wrong])}) == 3
-
-    def test_what_is_asked_of_all_at_once_is_not_asked_again(self) -> None:
-        asked: list[str] = []
-
-        def ask(one: Cell) -> str:
-            asked.append(one.target)
-            return one.verdict.value
-
-        once, cells = Once(ask), self.cells()
-        once.ask(cells, lambda do, count: map(do, range(count)))
-        before = list(asked)
-        answers = once.to(ask)
-        assert [answers(one) for one in cells] == [one.verdict.value for one in cells]
-        # The last has findings that fail and a fault's cell is looked at by itself.
-        assert len(before) == len({*before}) >= 2
-        assert asked == before
-
-    def test_cells_that_judge_one_run_show_the_same_of_it(self) -> None:
-        views, cells = Views(), self.cells()
-        shown = [views.shown(one.observations) for one in [*cells, *cells]]
-        assert all(one is other for one, other in zip(shown[:4], shown[4:], strict=True))
-        by_text = {one.observations.text: view for one, view in zip(cells, shown, strict=False)}
-        assert len({id(one) for one in shown}) == len(by_text)
-        alone = [Views().shown(one.observations) for one in cells]
-        assert alone == shown[:4]
-
-    def test_a_question_is_asked_once_of_cells_alike_and_again_of_others(self) -> None:
-        asked: list[str] = []
-
-        def ask(one: Cell) -> str:
-            asked.append(one.target)
-            return one.verdict.value
-
-        once = Once(ask, digest).to(ask)
-        cells = self.cells()
-        assert [once(one) for one in cells] == ["conforms", "conforms", "deviates", "deviates"]
-        assert asked == ["jax==0.8.0", "jax==0.10.0", "jax==0.12.0.1"]
-        assert digest(cells[0]) == digest(cells[1]) != digest(cells[2])
-
-    def test_equal_answers_to_the_shared_question_are_one_object(self) -> None:
-        def ask(one: Cell) -> tuple[str, ...]:
-            return (one.verdict.value,)
-
-        def other(one: Cell) -> list[str]:  # which need not be hashable
-            return [one.target]
-
-        cells = self.cells()
-        for ahead in (True, False):
-            once = Once(other, ask, shared=ask)
-            if ahead:
-                once.ask(cells, lambda do, count: map(do, range(count)))
-            shared = [once.to(ask)(one) for one in cells]
-            assert shared == [ask(one) for one in cells]
-            assert len({id(one) for one in shared}) == len({*shared}) == 2
-            assert once.to(other)(cells[-1]) == [cells[-1].target]
-
-    def test_what_failed_is_found_with_and_without_reading(self) -> None:
-        assert [len(failed(one)) for one in self.cells()] == [0, 0, 1, 1]
-
-    def cells(self) -> list[Cell]:
-        """Two cells that did the same, and two of which something else is wrong."""
-        held = [finding(True)]
-        wrong = [[finding(False) | {"saw": saw}] for saw in ("6", "7")]
-        versions = ("0.8.0", "0.9.0", "0.10.0", "0.12.0.1")
-        verdicts = ("conforms", "conforms", "deviates", "deviates")
-        findings = (held, held, *wrong)
-        records = [
-            *(target(one) for one in versions),
-            claim("migrate-pmap.errors"),
-            clause("errors.a", topologies=["1x8"]),
-        ]
-        for jax, verdict, found in zip(versions, verdicts, findings, strict=True):
-            place = {"target": f"jax=={jax}", "implementation": "new_pmap", "topology": "1x8"}
-            seen = [observation(0, steps=[returned()]) | {"jax": jax}]
-            records.append(cell("errors.a", verdict, **place, findings=found, observations=seen))
-        with TemporaryDirectory() as folder:
-            file = Path(folder, "results.jsonl")
-            file.write_text("".join(json.dumps(one) + "\n" for one in records))
-            results = load([file])
-        return [outcome.runs[-1].cell for outcome in results.outcomes.values()]
-
-
-class ToldOnce(unittest.TestCase):
-    """The upgrade's result for a row is cached for other versions, and equals the uncached one."""
-
-    @parameterized.expand([("the last as well", True), ("the last is other", False)])
-    def test_upgrades_of_one_site_are_as_each_by_itself(self, name: str, alike: bool) -> None:
-        causes = ("a-cause", "a-cause", "a-cause" if alike else "another")
-        legacy = [f"legacy_pmap@{jax}" for jax in ("0.7.2", "0.8.0", "0.8.3")]
-        known = [
-            {"verdict": "known deviation", "deviation": deviation(cause=one)} for one in causes
-        ]
-        results = read(
-            target("0.7.2"),
-            target("0.8.3"),
-            *map(cause, ("a-cause", "another")),
-            program("errors.a"),
-            *(ran("errors.a", at, FAILS, **of) for at, of in zip(legacy, known, strict=True)),
-            ran("errors.a", TO, FINE),
-            program("errors.b"),
-            *(ran("errors.b", at, FINE) for at in legacy[:2]),
-            ran("errors.b", legacy[2], FINE if alike else FAILS),
-            ran("errors.b", TO, FAILS),
-        )
-        olds = [side(results, at, "") for at in legacy]
-        new, shared = side(results, TO, ""), Effects(results)
-
-        found = [upgrade(shared, old, new) for old in olds]
-
-        assert found == [upgrade(Effects(results), old, new) for old in olds], name
-        entries = [one.entries for one in found]
-        assert entries[0] == entries[1]
-        assert (entries[1] == entries[2]) is alike
+    assert found == [upgrade(Effects(results), old, new) for old in olds], name
+    entries = [one.entries for one in found]
+    assert entries[0] == entries[1]
+    assert (entries[1] == entries[2]) is alike

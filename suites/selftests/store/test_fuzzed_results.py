@@ -16,9 +16,21 @@ from pathlib import Path
 import pytest
 from fake_pool import SPEC, FakePool, cell_of, record_of, runner_on
 from fuzzed import Record, fuzzed
-from observations import clause_of, doubled, observations, returned
-from sample_results import cell, clause, raised, sample, target, timing, write
-from sample_results import observation as seen
+from judged import clause_of
+from records import (
+    cell,
+    clause,
+    doubled,
+    observations,
+    raised,
+    returned,
+    strength,
+    target,
+    timing,
+    write,
+)
+from records import observation as seen
+from sample_results import sample
 
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
@@ -44,7 +56,7 @@ Command = Callable[[Sequence[str]], int]
 def records() -> list[Record]:
     """A file for reports: each kind of record and of ending, two versions, three columns."""
     legacy = {"implementation": "legacy_pmap"}
-    error = [seen(process, steps=[raised()]) for process in range(4)]
+    error = [seen(raised(), process=process) for process in range(4)]
     return [
         *sample(),
         target("0.9.2"),
@@ -52,7 +64,7 @@ def records() -> list[Record]:
         *(cell("errors.index", target=f"jax=={jax}", **legacy) for jax in ("0.9.0", "0.9.2")),
         cell("errors.index", target="jax==0.9.2", observations=error),
         timing("errors.index", "errors.conforms"),
-        {"kind": "strength", "clause": "errors.index", "cells": 1, "judged": 2, "noticed": 1},
+        strength("errors.index"),
     ]
 
 

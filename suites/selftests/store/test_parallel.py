@@ -6,14 +6,13 @@ import os
 from io import BytesIO
 
 import pytest
-from parameterized import parameterized
 
 from conformance.model.codec import decode_json
 from conformance.store.reading import lines_ahead
 from reports.render.site.parallel import WORTH, in_parallel
 
 
-@parameterized.expand([("few", 3), ("none", 0), ("many", WORTH + 37)])
+@pytest.mark.parametrize(("case", "count"), [("few", 3), ("none", 0), ("many", WORTH + 37)])
 def test_everything_is_done_once_and_in_order(case: str, count: int) -> None:
     assert list(in_parallel(lambda number: number * 2, count, 2)) == [2 * n for n in range(count)]
 
@@ -40,32 +39,36 @@ def test_what_fails_there_fails_here() -> None:
         list(in_parallel(fails, WORTH, 2))
 
 
-@parameterized.expand(
+@pytest.mark.parametrize(
+    ("case", "text", "value"),
     [
         ("an object", b'{"a": [1, 2.5, null]}', {"a": [1, 2.5, None]}),
         ("half of a character", b'"\\ud800"', "\ud800"),
         ("the largest that an array holds", b"18446744073709551615", 2**64 - 1),
-    ]
+    ],
 )
 def test_a_text_of_json_has_its_value(case: str, text: bytes, value: object) -> None:
     assert decode_json(text) == value
 
 
-@parameterized.expand(
+@pytest.mark.parametrize(
+    ("case", "text"),
     [
         ("nothing", b""),
         ("a torn end", b"a\nb"),
         ("empty lines", b"\n\na\n\n"),
         ("lines longer than a block", b"a" * 20 + b"\n" + b"b" * 9 + b"\nc"),
         ("a line that ends with its block", b"1234567\n1234567\n"),
-    ]
+    ],
 )
 def test_lines_are_read_ahead_as_they_stand(case: str, text: bytes) -> None:
     for block in (1, 8, 1 << 10):
         assert list(lines_ahead(BytesIO(text), block)) == text.splitlines(keepends=True)
 
 
-@parameterized.expand([("torn", b'{"a": '), ("deep", b"[" * 200_000), ("no UTF-8", b'"\xff"')])
+@pytest.mark.parametrize(
+    ("case", "text"), [("torn", b'{"a": '), ("deep", b"[" * 200_000), ("no UTF-8", b'"\xff"')]
+)
 def test_what_is_none_is_refused(case: str, text: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         decode_json(text)

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from sample_results import target, write
+from records import target, write
 
 from conformance.model.records import SCHEMA_VERSION
 from conformance.model.verdicts import Verdict

@@ -15,18 +15,8 @@ import jsonschema
 import msgspec
 import pytest
 from processes import HANGS_S
-from sample_results import (
-    VERDICT_CELLS,
-    Record,
-    cause,
-    cell,
-    claim,
-    clause,
-    sample,
-    target,
-    unavailable,
-    write,
-)
+from records import Record, cause, cell, claim, clause, target, unavailable, write
+from sample_results import VERDICT_CELLS, sample
 from site_pages import Tags
 
 import reports

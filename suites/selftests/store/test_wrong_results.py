@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_results import cell, claim, clause, sample, target, timing, write
+from records import cell, claim, clause, target, timing, write
+from sample_results import sample
 
 from conformance.catalogue.causes import load_causes
 from conformance.model.records import SCHEMA_VERSION

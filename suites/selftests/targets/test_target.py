@@ -155,62 +155,65 @@ class Folder(TestCase):
         return str(caught.value)
 
 
-class SpecTest(TestCase):
-    @parameterized.expand(
-        [
-            ("current", Spec("current"), "current"),
-            (" newest ", Spec("newest"), "newest"),
-            ("jax==0.9.0", Spec("version", "0.9.0"), "jax==0.9.0"),
-            ("jax == 0.9.0", Spec("version", "0.9.0"), "jax==0.9.0"),
-            ("0.9.0", Spec("version", "0.9.0"), "jax==0.9.0"),
-            ("0.9", Spec("version", "0.9.0"), "jax==0.9.0"),
-            ("nightly", Spec("nightly"), "nightly"),
-            ("jax==0.12.1.dev20261122", Spec("version", NIGHT), f"jax=={NIGHT}"),
-            ("0.12.0.1", Spec("version", "0.12.0.1"), "jax==0.12.0.1"),
-            (
-                "0.9+Flax==0.12.0",
-                Spec("version", "0.9.0", ("flax==0.12.0",)),
-                "jax==0.9.0+flax==0.12.0",
-            ),
-            (
-                "jax==0.9.0 + optax==0.2.7 + flax==0.12.0",
-                Spec("version", "0.9.0", ("flax==0.12.0", "optax==0.2.7")),
-                "jax==0.9.0+flax==0.12.0+optax==0.2.7",
-            ),
-            ("newest+flax==0.12.0", Spec("newest", "", ("flax==0.12.0",)), "newest+flax==0.12.0"),
-            ("/env/a+b==1/python", Spec("interpreter", "/env/a+b==1/python"), "/env/a+b==1/python"),
-            ("/env/bin/python", Spec("interpreter", "/env/bin/python"), "/env/bin/python"),
-            ("/env/x/../python", Spec("interpreter", "/env/python"), "/env/python"),
-        ]
-    )
-    def test_reads(self, text: str, spec: Spec, canonical: str) -> None:
-        assert target.parse_spec(text) == spec
-        assert str(spec) == canonical
+@pytest.mark.parametrize(
+    ("text", "spec", "canonical"),
+    [
+        ("current", Spec("current"), "current"),
+        (" newest ", Spec("newest"), "newest"),
+        ("jax==0.9.0", Spec("version", "0.9.0"), "jax==0.9.0"),
+        ("jax == 0.9.0", Spec("version", "0.9.0"), "jax==0.9.0"),
+        ("0.9.0", Spec("version", "0.9.0"), "jax==0.9.0"),
+        ("0.9", Spec("version", "0.9.0"), "jax==0.9.0"),
+        ("nightly", Spec("nightly"), "nightly"),
+        ("jax==0.12.1.dev20261122", Spec("version", NIGHT), f"jax=={NIGHT}"),
+        ("0.12.0.1", Spec("version", "0.12.0.1"), "jax==0.12.0.1"),
+        (
+            "0.9+Flax==0.12.0",
+            Spec("version", "0.9.0", ("flax==0.12.0",)),
+            "jax==0.9.0+flax==0.12.0",
+        ),
+        (
+            "jax==0.9.0 + optax==0.2.7 + flax==0.12.0",
+            Spec("version", "0.9.0", ("flax==0.12.0", "optax==0.2.7")),
+            "jax==0.9.0+flax==0.12.0+optax==0.2.7",
+        ),
+        ("newest+flax==0.12.0", Spec("newest", "", ("flax==0.12.0",)), "newest+flax==0.12.0"),
+        ("/env/a+b==1/python", Spec("interpreter", "/env/a+b==1/python"), "/env/a+b==1/python"),
+        ("/env/bin/python", Spec("interpreter", "/env/bin/python"), "/env/bin/python"),
+        ("/env/x/../python", Spec("interpreter", "/env/python"), "/env/python"),
+    ],
+)
+def test_reads(text: str, spec: Spec, canonical: str) -> None:
+    assert target.parse_spec(text) == spec
+    assert str(spec) == canonical
 
-    @parameterized.expand(
-        [
-            ("", "write current, newest"),
-            ("python3.12", "the path of a Python interpreter"),
-            ("9", "write current, newest"),
-            ("0.9.0rc1", "write current, newest"),
-            ("1.2.3.4.5", "write current, newest"),
-            ("jax", "one exact version"),
-            ("jax>=0.9.0", "one exact version"),
-            ("jax==0.9.0.dev", "one exact version"),
-            ("jax==0.9.0rc1", "one exact version"),
-            ("jax==0.9.0+flax", "one exact version"),
-            ("jax==0.9.0+flax>=0.12", "one exact version"),
-            ("current+flax==0.12.0", "nothing can be installed"),
-        ]
-    )
-    def test_refuses(self, text: str, advice: str) -> None:
-        with pytest.raises(TargetError, match=advice) as caught:
-            target.parse_spec(text)
-        assert repr(text) in str(caught.value)
 
-    def test_a_link_is_not_followed(self) -> None:
-        spec = target.parse_spec(os.path.relpath(sys.executable))
-        assert spec.value == sys.executable
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("", "write current, newest"),
+        ("python3.12", "the path of a Python interpreter"),
+        ("9", "write current, newest"),
+        ("0.9.0rc1", "write current, newest"),
+        ("1.2.3.4.5", "write current, newest"),
+        ("jax", "one exact version"),
+        ("jax>=0.9.0", "one exact version"),
+        ("jax==0.9.0.dev", "one exact version"),
+        ("jax==0.9.0rc1", "one exact version"),
+        ("jax==0.9.0+flax", "one exact version"),
+        ("jax==0.9.0+flax>=0.12", "one exact version"),
+        ("current+flax==0.12.0", "nothing can be installed"),
+    ],
+)
+def test_refuses(text: str, advice: str) -> None:
+    with pytest.raises(TargetError, match=advice) as caught:
+        target.parse_spec(text)
+    assert repr(text) in str(caught.value)
+
+
+def test_a_link_is_not_followed() -> None:
+    spec = target.parse_spec(os.path.relpath(sys.executable))
+    assert spec.value == sys.executable
 
 
 class InterpretersTest(Folder):
@@ -670,14 +673,14 @@ class WorkerTest(Folder):
         assert str(self.folder) not in printed[1:]
 
 
-class CacheTest(TestCase):
-    @parameterized.expand(
-        [
-            ("named", {"PMAP_CONFORMANCE_CACHE": "/c", "XDG_CACHE_HOME": "/x"}, "/c"),
-            ("shared", {"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/x/pmap-conformance"),
-            ("home", {"HOME": "/h"}, "/h/.cache/pmap-conformance"),
-        ]
-    )
-    def test_is_where(self, case: str, environ: dict[str, str], folder: str) -> None:
-        with mock.patch.dict(os.environ, environ, clear=True):
-            assert target.default_cache() == Path(folder)
+@pytest.mark.parametrize(
+    ("case", "environ", "folder"),
+    [
+        ("named", {"PMAP_CONFORMANCE_CACHE": "/c", "XDG_CACHE_HOME": "/x"}, "/c"),
+        ("shared", {"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/x/pmap-conformance"),
+        ("home", {"HOME": "/h"}, "/h/.cache/pmap-conformance"),
+    ],
+)
+def test_is_where(case: str, environ: dict[str, str], folder: str) -> None:
+    with mock.patch.dict(os.environ, environ, clear=True):
+        assert target.default_cache() == Path(folder)

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import records
 from packaging.requirements import Requirement
+from records import Record
 from site_pages import text_in, tree
 
 from conformance.commandline.ending import PROGRAM
@@ -45,7 +47,6 @@ from reports.render.text import compared as compared_text
 from reports.render.text import difference_words
 
 Capture = pytest.CaptureFixture[str]
-Json = dict[str, Any]
 
 MODEL = """
 import jax
@@ -201,7 +202,7 @@ def test_help_has_an_example_and_says_whose_rights_the_code_has(
 # Real runs
 
 
-def compared(capsys: Capture, *words: str) -> tuple[int, Json, str]:
+def compared(capsys: Capture, *words: str) -> tuple[int, Record, str]:
     """Exit status, the report of the only topology, and the progress of a comparison."""
     status = main(["compare", *words, "--timed-calls", "0", "--format", "json"])
     said = capsys.readouterr()
@@ -409,23 +410,15 @@ def test_what_is_explained_may_pass(fail_on: str, status: int) -> None:
     assert comparing._status(old, [unknown], fail_on) == (0 if fail_on == "none" else 1)
 
 
-def leaf(*values: float, **more: Any) -> Json:
-    return {
-        "path": "",
-        "type": "ArrayImpl",
-        "shape": [len(values)],
-        "dtype": "float32",
-        "local_shape": [len(values)],
-        "values": [*values],
-    } | more
+def leaf(*values: float, **more: Any) -> Record:
+    return records.leaf([*values], **more)
 
 
-def step(name: str, *leaves: Json, **more: Any) -> Json:
-    value = {"tree": "*", "leaves": [*leaves]}
-    return {"name": name, "outcome": "returned", "value": value, "extra": {}} | more
+def step(name: str, *leaves: Record, **more: Any) -> Record:
+    return records.returned(*leaves, name=name, **more)
 
 
-def run(*steps: Json, implementation: str = "new_pmap", **more: Any) -> Json:
+def run(*steps: Record, implementation: str = "new_pmap", **more: Any) -> Record:
     return {
         "label": "",
         "implementation": implementation,
@@ -433,17 +426,16 @@ def run(*steps: Json, implementation: str = "new_pmap", **more: Any) -> Json:
         "topology": "1x8",
         "jax": "0.9.0",
         "missing": "",
-        "observations": [{"process": 0, "steps": [*steps]}],
+        "observations": [records.observation(*steps, implementation=implementation)],
         "fault": None,
     } | more
 
 
-def raising(type: str, message: str) -> Json:
-    error = {"type": type, "bases": [], "phase": "execute", "message": message, "frames": []}
-    return {"name": "first call", "outcome": "raised", "exception": error}
+def raising(type: str, message: str, name: str = records.FIRST) -> Record:
+    return records.raised(type, message, name=name, phase="execute", bases=[])
 
 
-def fields(old: Json, new: Json, *, all: bool = False) -> list[str]:
+def fields(old: Record, new: Record, *, all: bool = False) -> list[str]:
     return [one.field for one in compare(old, new).found if all or one.matters]
 
 
@@ -466,7 +458,7 @@ def test_where_values_differ_most_is_said() -> None:
     assert "by inf: 4 → nan" in describe_values(old, infinite)
 
 
-def program(temp: int) -> Json:
+def program(temp: int) -> Record:
     memory = {"argument": 100, "output": 100, "alias": 0, "temp": temp}
     return {"programs": [{"name": "jit_f", "collectives": [], "memory": memory}]}
 
@@ -518,15 +510,15 @@ def test_an_error_is_explained_by_the_issue_that_shows_it_there(
     assert {one.cause for one in found} == {cause}
 
 
-def placed(*devices: int, type: str = "SingleDeviceSharding") -> Json:
+def placed(*devices: int, type: str = "SingleDeviceSharding") -> Record:
     return leaf(1.0, sharding={"type": type, "devices": [*devices]})
 
 
-def causes(old: Json, new: Json) -> set[str]:
+def causes(old: Record, new: Record) -> set[str]:
     return {one.cause for one in explain(compare(old, new), load_entries(), load_issues()).found}
 
 
-def between_maps(old: Json, new: Json) -> set[str]:
+def between_maps(old: Record, new: Record) -> set[str]:
     """Return what explains the differences of a step from legacy to new pmap."""
     return causes(run(old, implementation="legacy_pmap"), run(new))
 
@@ -590,7 +582,7 @@ def test_a_broken_wrapper_is_known_by_how_the_first_call_failed(phase: str, caus
     first = raising("TypeError", "no such shape")
     first["exception"]["phase"] = phase
     again = first | {"name": "second call"}
-    broken = raising("StoreException", "Store empty") | {"name": "second call"}
+    broken = raising("StoreException", "Store empty", "second call")
     old = run(first, again, implementation="legacy_pmap")
     assert causes(old, run(first, broken)) - {""} == {cause}
     assert causes(old, run(first, broken, implementation="shard_map")) == {""}
@@ -646,7 +638,7 @@ def test_what_was_not_run_is_not_compared() -> None:
 
 
 def test_a_failed_import_is_no_observation() -> None:
-    failed = raising("ModuleNotFoundError", "no x") | {"name": steps.PREPARE}
+    failed = raising("ModuleNotFoundError", "no x", steps.PREPARE)
     assert failure_of(run(failed)) == "ModuleNotFoundError: no x"
     assert failure_of(run(step("first call", leaf(1.0)))) == ""
 

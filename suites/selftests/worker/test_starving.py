@@ -9,10 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from unittest import TestCase
 
 import pytest
-from parameterized import parameterized
 
 from conformance.worker.starving import Delays, delays, starved
 
@@ -21,31 +19,30 @@ BUSY = "print('begun', flush=True)\nwhile True: pass"
 LOOKED_S = 1.0
 
 
-class StarvedTest(TestCase):
-    @parameterized.expand(
-        [
-            ("nothing_known", [], [], 0.0),
-            ("no_threads", [{}], [{}], 0.0),
-            ("nothing_waited", [{"1": 2.0}], [{"1": 2.0}], 0.0),
-            ("its_most_delayed_thread", [{"1": 1.0, "2": 5.0}], [{"1": 4.0, "2": 6.0}], 3.0),
-            ("a_thread_that_is_new", [{"1": 1.0}], [{"1": 1.0, "2": 0.5}], 0.5),
-            ("a_process_that_is_gone", [{"1": 1.0}], [{}], 0.0),
-            (
-                "processes_that_wait_in_turn",
-                [{"1": 0.0}, {"1": 0.0}],
-                [{"1": 1.0}, {"1": 2.0}],
-                3.0,
-            ),
-        ]
-    )
-    def test_seconds(
-        self, case: str, before: list[Delays], after: list[Delays], seconds: float
-    ) -> None:
-        assert starved(before, after) == pytest.approx(seconds)
+@pytest.mark.parametrize(
+    ("case", "before", "after", "seconds"),
+    [
+        ("nothing_known", [], [], 0.0),
+        ("no_threads", [{}], [{}], 0.0),
+        ("nothing_waited", [{"1": 2.0}], [{"1": 2.0}], 0.0),
+        ("its_most_delayed_thread", [{"1": 1.0, "2": 5.0}], [{"1": 4.0, "2": 6.0}], 3.0),
+        ("a_thread_that_is_new", [{"1": 1.0}], [{"1": 1.0, "2": 0.5}], 0.5),
+        ("a_process_that_is_gone", [{"1": 1.0}], [{}], 0.0),
+        (
+            "processes_that_wait_in_turn",
+            [{"1": 0.0}, {"1": 0.0}],
+            [{"1": 1.0}, {"1": 2.0}],
+            3.0,
+        ),
+    ],
+)
+def test_seconds(case: str, before: list[Delays], after: list[Delays], seconds: float) -> None:
+    assert starved(before, after) == pytest.approx(seconds)
 
-    def test_other_processes_are_no_answer(self) -> None:
-        with pytest.raises(ValueError, match="zip"):
-            starved([{}], [{}, {}])
+
+def test_other_processes_are_no_answer() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        starved([{}], [{}, {}])
 
 
 @contextmanager

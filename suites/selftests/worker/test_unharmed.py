@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import pytest
-from observations import raised, returned
+from records import raised, returned
 
 from conformance.spec.observation import OUTSIDE
 from conformance.worker.plain import FLAG
