@@ -38,13 +38,12 @@ from reports.render.site.columns import columns
 from reports.render.site.marks import Mark
 from reports.render.site.matrix import PartView, Section
 from reports.render.site.matrix import pages as matrix_pages
-from reports.render.site.page import Page
+from reports.render.site.page import MOST_BYTES, Page
 from reports.store.results import Results
 
 VERSIONS = ("0.8.0", "0.9.0", "0.10.0", "0.12.0.1")
 LEGACY, PMAP, SHARD = "legacy_pmap", "new_pmap", "shard_map"
 PAGE_BYTES = 150_000
-SECTION_BYTES = 300_000
 
 
 def results_of(*records: Record) -> Results:
@@ -287,7 +286,7 @@ class Matrix(unittest.TestCase):
             *(f"matrix/errors~{part}.html" for part in (1, 2, 3, 4, 5)),
         ]
         listed, *texts = map(shown, pages)
-        assert max(len(text.encode()) for text in (listed, *texts)) < SECTION_BYTES
+        assert max(len(text.encode()) for text in (listed, *texts)) < MOST_BYTES
         assert sum(len(classed(tree(text), "row")) for text in texts) == 400
         groups = {f"errors.group-{n // 9}" for n in range(400)}
         for page, text in zip(pages[1:], texts, strict=True):
