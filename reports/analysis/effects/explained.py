@@ -16,7 +16,7 @@ from conformance.model.records import JAX, Cell
 from conformance.model.verdicts import Verdict
 from reports.analysis.comparing import fields
 from reports.analysis.comparing.agreement import Pair, documented, failed_steps
-from reports.analysis.comparing.entries import Entry
+from reports.analysis.comparing.entries import Entry, within
 from reports.analysis.comparing.fields import Difference, compare_cells
 from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.known import Known
@@ -72,9 +72,14 @@ class Explained:
         self._results = results
         self._entries = [one for one in entries if self._carried(one)]
         self._known = [one for one in known if self._carried(one)]
+        self._ranges = sorted({one.jax for one in self._entries if one.jax})
         self._differences: dict[tuple[Hashable, Hashable], tuple[Difference, ...]] = {}
         self._known_of: dict[Hashable, Known | None] = {}
         self._entry_of: dict[Hashable, Entry | None] = {}
+
+    def alike(self, jax: str) -> tuple[bool, ...]:
+        """Return which ranges of versions of the entries contain a version."""
+        return tuple(within(versions, jax) for versions in self._ranges)
 
     def why(self, shown: ShownEffect, old: CellKey, new: CellKey) -> Why:
         """Return what explains an effect from one cell to another."""
