@@ -75,6 +75,7 @@ class Explained:
         self._ranges = sorted({one.jax for one in self._entries if one.jax})
         self._differences: dict[tuple[Hashable, Hashable], tuple[Difference, ...]] = {}
         self._known_of: dict[Hashable, Known | None] = {}
+        self._candidates_of: dict[Hashable, list[Entry]] = {}
         self._entry_of: dict[Hashable, Entry | None] = {}
 
     def alike(self, jax: str) -> tuple[bool, ...]:
@@ -133,9 +134,11 @@ class Explained:
         placement.
         """
         shows = _SHOWS.get(shown.effect, ())
+        if not any(one.matches_step(shown.step) for one in self._candidates(shows, new)):
+            return None  # comparing cells costs more than anything else here
         found = [
             (one.field, entry)
-            for one in (self._between(old, new) if shows else ())
+            for one in self._between(old, new)
             if one.field in shows and one.step == shown.step
             if (entry := self._entry(one, old, new)) is not None
         ]
@@ -143,6 +146,15 @@ class Explained:
         claims = {entry.claim: entry for field, entry in found if field != fields.SHARDING}
         some = list((causes or claims).values())
         return some[0] if len(some) == 1 else None
+
+    def _candidates(self, shows: tuple[str, ...], new: CellKey) -> list[Entry]:
+        """Return the entries that may describe a difference of these fields in a cell."""
+        place = new.implementation, new.clause, new.topology, new.target.jax or ""
+        asked = shows, place
+        if asked not in self._candidates_of:
+            some = [one for one in self._entries if not set(shows).isdisjoint(one.field)]
+            self._candidates_of[asked] = [one for one in some if one.matches_place(*place)]
+        return self._candidates_of[asked]
 
     def _between(self, old: CellKey, new: CellKey) -> tuple[Difference, ...]:
         one, other = self._cell(old), self._cell(new)
