@@ -6,6 +6,7 @@ import argparse
 import importlib.metadata
 import json
 import re
+import sys
 from pathlib import Path
 
 from harness.commandline import options, terminal
@@ -50,13 +51,16 @@ def _repository() -> str:
 
 
 def _site(chosen: argparse.Namespace) -> int:
-    from reports.render.site.build import build
+    from reports.render.site.build import build, too_large
+    from reports.render.site.page import MOST_BYTES
     from reports.store.results import load
 
     pages = build(
         load(options.expand(chosen.files)), chosen.output, chosen.repository or _repository()
     )
     print(f"{pages} pages: {chosen.output / 'index.html'}")
+    for page, size in too_large(chosen.output):
+        print(f"{page} has {size} bytes; a page should have at most {MOST_BYTES}", file=sys.stderr)
     return DONE
 
 

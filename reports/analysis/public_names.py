@@ -94,12 +94,17 @@ class Name:
     @property
     def is_of_subject(self) -> bool:
         """Return whether it is of pmap, shard_map, sharding or several processes."""
-        return bool(_SUBJECT.search(self.text)) and not self.is_of_kernels
+        return _is_of_subject(self.text) and not self.is_of_kernels
 
     @property
     def is_of_kernels(self) -> bool:
         """Return whether it is of the languages for kernels, which few programs import."""
         return bool(_KERNELS.match(self.text))
+
+
+@functools.cache  # asked of each name for every pair of releases
+def _is_of_subject(text: str) -> bool:
+    return _SUBJECT.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

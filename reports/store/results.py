@@ -22,6 +22,7 @@ from conformance.model.records import (
     Cell,
     Claim,
     Clause,
+    Core,
     Growth,
     Strength,
     Target,
@@ -201,6 +202,8 @@ class _Merge:
     strength: dict[str, Strength] = field(default_factory=dict)
     growths: dict[tuple[str, str, str, str], Growth] = field(default_factory=dict)
     runs: dict[CellKey, tuple[Run, ...]] = field(default_factory=dict)
+    cores: dict[TargetKey, Core] = field(default_factory=dict)
+    beyond_core: dict[TargetKey, int] = field(default_factory=dict)  # cells of other runs
     timings: dict[TimingKey, Timing] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     cells: int = 0
@@ -241,8 +244,6 @@ class _Merge:
             if known is None or len(target.packages) > len(known.packages):
                 self.environments[target.key, target.run] = target
         before = self.targets.get(target.key)
-        if before is not None and before.core is None:
-            target = replace(target, core=None)  # of all the files together, all should be there
         if before is not None and before.unavailable is None:
             if target.unavailable:
                 return
@@ -285,6 +286,10 @@ class _Merge:
             )
         key = CellKey(cell.clause, target_key, cell.implementation, cell.topology)
         self.cells += 1
+        if target.core is None:
+            self.beyond_core[target_key] = self.beyond_core.get(target_key, 0) + 1
+        else:
+            self.cores[target_key] = target.core
         run = Run(cell, self.file, target.run, self.cells, target.started)
         self.runs[key] = (*before, run) if (before := self.runs.get(key)) else (run,)
 
@@ -292,7 +297,11 @@ class _Merge:
         """Return the merged results."""
         same = {key: self._identified(key) for key in self.targets}
         targets = sorted(
-            (t for key, t in self.targets.items() if same[key] == key),
+            (
+                replace(t, core=self._core_of(key))
+                for key, t in self.targets.items()
+                if same[key] == key
+            ),
             key=lambda t: (
                 version_order(t.jax or _version_in(t.target)),
                 t.platform or "",
@@ -345,6 +354,15 @@ class _Merge:
             },
             timings={key: tuple(some) for key, some in timings.items()},
         )
+
+    def _core_of(self, key: TargetKey) -> Core | None:
+        """Return the core tier if no more than it is expected of a target.
+
+        A run of selected clauses, smaller than the tier, does not make the target complete.
+        """
+        core = self.cores.get(key, self.targets[key].core)
+        beyond = self.beyond_core.get(key, 0)
+        return core if core is not None and beyond < core.runs else None
 
     def _identified(self, key: TargetKey) -> TargetKey:
         """The target that `key` is: a target that one run could not get, another may have had."""

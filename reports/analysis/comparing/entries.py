@@ -70,9 +70,19 @@ class Entry:
             difference.field in self.field
             and like(self.old, difference.old)
             and like(self.new, difference.new)
-            and between[1] in self.new_in
+            and self.matches_step(difference.step)
+            and self.matches_place(between[1], clause, topology, jax)
+        )
+
+    def matches_step(self, step: str) -> bool:
+        """Return whether the entry is about differences in a step."""
+        return any(fnmatchcase(step, pattern) for pattern in self.step)
+
+    def matches_place(self, implementation: str, clause: str, topology: str, jax: str) -> bool:
+        """Return whether the entry is about differences of a cell."""
+        return (
+            implementation in self.new_in
             and any(fnmatchcase(clause, pattern) for pattern in self.clause)
-            and any(fnmatchcase(difference.step, pattern) for pattern in self.step)
             and any(fnmatchcase(topology, pattern) for pattern in self.topology)
             and within(self.jax, jax)
         )

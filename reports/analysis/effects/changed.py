@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from conformance.model.records import Cause
@@ -106,7 +106,7 @@ class Seen(NamedTuple):
         return _matters(self.topology, self.alone)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """One thing that changes: a sentence, the programs that show it, and its remedies."""
 
@@ -125,16 +125,16 @@ class Entry:
     as_shard_map: bool = False  # whether all these programs do as before under shard_map there
     whole: Cause | None = None  # the cause of the same defect of which its own is a part
 
-    @property
+    @cached_property
     def topologies(self) -> tuple[str, ...]:
         return tuple(sorted({one.topology for one in self.seen}, key=topology_order))
 
-    @property
+    @cached_property
     def places(self) -> frozenset[str]:
         """Return whether it shows in one process, in several, or in both."""
         return frozenset(map(processes, self.topologies))
 
-    @property
+    @cached_property
     def matters(self) -> frozenset[str]:
         """Return where it shows, and where none of its programs was tested."""
         ways = {(one.topology, one.alone) for one in self.seen}
@@ -143,17 +143,17 @@ class Entry:
         looked = any(not one.alone for one in self.seen)
         return found & self.places if looked and SEVERAL not in self.places else found
 
-    @property
+    @cached_property
     def example(self) -> Seen:
         """The cell of the smallest program."""
         return next(one for one in self.seen if one.clause == self.smallest)
 
-    @property
+    @cached_property
     def compared(self) -> bool:
         """Return whether the baseline has an observation of any of the programs."""
         return any(one.before is not None for one in self.seen)
 
-    @property
+    @cached_property
     def ran_before(self) -> bool:
         """Return whether any of the programs did not raise before."""
         return any(not one.shown.refused for one in self.seen)

@@ -16,7 +16,7 @@ from conformance.model.records import JAX, Cell
 from conformance.model.verdicts import Verdict
 from reports.analysis.comparing import fields
 from reports.analysis.comparing.agreement import Pair, documented, failed_steps
-from reports.analysis.comparing.entries import Entry
+from reports.analysis.comparing.entries import Entry, within
 from reports.analysis.comparing.fields import Difference, compare_cells
 from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.known import Known
@@ -72,9 +72,15 @@ class Explained:
         self._results = results
         self._entries = [one for one in entries if self._carried(one)]
         self._known = [one for one in known if self._carried(one)]
+        self._ranges = sorted({one.jax for one in self._entries if one.jax})
         self._differences: dict[tuple[Hashable, Hashable], tuple[Difference, ...]] = {}
         self._known_of: dict[Hashable, Known | None] = {}
+        self._candidates_of: dict[Hashable, list[Entry]] = {}
         self._entry_of: dict[Hashable, Entry | None] = {}
+
+    def alike(self, jax: str) -> tuple[bool, ...]:
+        """Return which ranges of versions of the entries contain a version."""
+        return tuple(within(versions, jax) for versions in self._ranges)
 
     def why(self, shown: ShownEffect, old: CellKey, new: CellKey) -> Why:
         """Return what explains an effect from one cell to another."""
@@ -128,9 +134,11 @@ class Explained:
         placement.
         """
         shows = _SHOWS.get(shown.effect, ())
+        if not any(one.matches_step(shown.step) for one in self._candidates(shows, new)):
+            return None  # comparing cells costs more than anything else here
         found = [
             (one.field, entry)
-            for one in (self._between(old, new) if shows else ())
+            for one in self._between(old, new)
             if one.field in shows and one.step == shown.step
             if (entry := self._entry(one, old, new)) is not None
         ]
@@ -138,6 +146,15 @@ class Explained:
         claims = {entry.claim: entry for field, entry in found if field != fields.SHARDING}
         some = list((causes or claims).values())
         return some[0] if len(some) == 1 else None
+
+    def _candidates(self, shows: tuple[str, ...], new: CellKey) -> list[Entry]:
+        """Return the entries that may describe a difference of these fields in a cell."""
+        place = new.implementation, new.clause, new.topology, new.target.jax or ""
+        asked = shows, place
+        if asked not in self._candidates_of:
+            some = [one for one in self._entries if not set(shows).isdisjoint(one.field)]
+            self._candidates_of[asked] = [one for one in some if one.matches_place(*place)]
+        return self._candidates_of[asked]
 
     def _between(self, old: CellKey, new: CellKey) -> tuple[Difference, ...]:
         one, other = self._cell(old), self._cell(new)

@@ -247,6 +247,10 @@ class Effects:
         """Return what explains the effect between two cells, where the new one's entry does not."""
         return self._explained.why(shown, old, new)
 
+    def explained_alike(self, jax: str) -> Hashable:
+        """Return what is equal for new versions in which equal cells are explained equally."""
+        return self._explained.alike(jax)
+
     @cached_property
     def _explained(self) -> Explained:
         return Explained(self.results, load_entries(), load_known())

@@ -83,9 +83,11 @@ class _Made:
 
     @cached_property
     def known(self) -> dict[Hashable, _Changed | None]:
-        """Return the entries of equal rows from earlier upgrades to this side."""
+        """Return the entries of equal rows from earlier upgrades that are explained alike."""
         same_jax = self.old.jax == self.new.jax  # what one release changed is not told of it
-        return self.effects.kept(upgrade, self.old.implementation, self.new.place, same_jax)
+        implementations = self.old.implementation, self.new.implementation
+        explained = self.effects.explained_alike(self.new.jax)
+        return self.effects.kept(upgrade, implementations, explained, same_jax)
 
     def upgrade(self) -> Upgrade:
         before_of, after_of = self.effects.column(self.old), self.effects.column(self.new)
@@ -108,7 +110,7 @@ class _Made:
             if before is None and change.effect is Effect.NOT_MEASURED:
                 self._note_missing(one, other)
             # Cells of several versions that were recorded alike change alike.
-            alike = number, -1 if before is None else before.alike
+            alike = number, -1 if before is None else before.alike, other.alike
             if alike not in self.known:
                 self.known[alike] = self._changed(number, before, other, change)
             if (known := self.known[alike]) is None:
@@ -173,7 +175,7 @@ class _Made:
     ) -> _Changed | None:
         """Return the change of a row with this effect; None if nothing changed."""
         # Seldom is more asked of the old cell than its verdict and what explains it.
-        asked = number, shown, before and (before.outcome.verdict, before.cause)
+        asked = number, shown, before and (before.outcome.verdict, before.cause), other.alike
         if asked in self.known:
             return self.known[asked]
         row = self.effects.rows[number]

@@ -41,6 +41,7 @@ def jax_versions(results: Results) -> list[str]:
     )
 
 
+@lru_cache(maxsize=1)
 def existing(results: Results) -> frozenset[Where]:
     """Return the implementations that each version has."""
     return frozenset(Where(one.implementation, one.jax) for one in sides(results))

@@ -44,11 +44,19 @@ from reports.render.site import clauses as clause_pages
 from reports.render.site.marks import Mark
 from reports.render.site.memory import notes
 from reports.render.site.names import implementation_words, section_words
-from reports.render.site.page import Asset, Page, Pages
+from reports.render.site.page import MOST_BYTES, Asset, Page, Pages
 from reports.render.site.parallel import AT_ONCE, WORTH, batches, in_parallel
 from reports.render.site.shared_lines import FILES, Lines
 from reports.render.site.shared_lines import files as files_of_lines
-from reports.render.site.text import code_marked, effect_css, effect_words, parted, plain, worded
+from reports.render.site.text import (
+    bare_quotes,
+    code_marked,
+    effect_css,
+    effect_words,
+    parted,
+    plain,
+    worded,
+)
 from reports.render.site.write import SiteError, put, write
 from reports.render.text.summary import printable
 from reports.store.collecting import paused_collector
@@ -57,7 +65,7 @@ from reports.store.results import Results
 
 T = TypeVar("T")
 
-__all__ = ["PAGES", "SiteError", "build", "environment", "render"]
+__all__ = ["PAGES", "SiteError", "build", "environment", "render", "too_large"]
 
 # What makes pages: each takes the results with their effects, and yields its own pages.
 PAGES: tuple[Pages, ...] = (
@@ -162,6 +170,14 @@ def build(results: Results, directory: Path, repository: str = "") -> int:
         return sum(name.endswith(".html") for name in write(fill, directory))
 
 
+def too_large(directory: Path) -> Iterator[tuple[str, int]]:
+    """Yield the pages of a site that have more than MOST_BYTES bytes, with their size."""
+    for page in sorted(directory.rglob("*.html")):
+        size = page.stat().st_size
+        if size > MOST_BYTES:
+            yield page.relative_to(directory).as_posix(), size
+
+
 def render(results: Results, repository: str = "") -> dict[str, str]:
     """Return the text of every file of the site, by its path."""
     rendered = _renderer(results, repository)
@@ -227,7 +243,7 @@ class Renderer:
             frame=self.frame,
             here=_way(one.path),
         )
-        return one.path, printable(text)
+        return one.path, bare_quotes(printable(text))
 
 
 class _Environment(Environment):

@@ -12,9 +12,10 @@ from functools import cached_property, lru_cache
 
 from conformance.model.records import Cause, Claim, Clause, Deviation, Strength
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.effect import ShownEffect
+from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.happened import ABSENT
 from reports.analysis.effects.pairs import Effects, Side
+from reports.analysis.issues.places import Where, existing
 from reports.render.site.columns import Column, columns
 from reports.render.site.evidence import (
     AROUND,
@@ -33,6 +34,7 @@ from reports.render.site.names import (
     claim_path,
     clause_link,
     clause_path,
+    implementation_words,
     matrix_path,
     safe_name,
 )
@@ -166,6 +168,26 @@ class ClausePage:
     def cause_link(self) -> Link:
         return cause_link(self.results, self.clause.cause)
 
+    @cached_property
+    def expected(self) -> str:
+        """What every outcome of the page should be; empty if implementations differ."""
+        shown = (one for some in self.implementations for one in some.outcomes if not one.absent)
+        texts = {one.expected for one in shown}
+        return texts.pop() if len(texts) == 1 else ""
+
+    def repeats(self, outcome: OutcomeView) -> bool:
+        """Return whether an outcome is told as one of the baseline's on this page."""
+        if outcome.shown is None or outcome.shown.effect is not Effect.SAME or outcome.deviation:
+            return False
+        baseline = self._baseline_side
+        return any(
+            (one.words, one.reason, one.failed) == (outcome.words, outcome.reason, outcome.failed)
+            for some in self.implementations
+            if baseline is not None and some.name == baseline.implementation
+            for one in some.outcomes
+            if one.anchor != outcome.anchor
+        )
+
     @property
     def strength(self) -> Strength | None:
         return self.results.strength.get(self.clause.clause)
@@ -235,21 +257,45 @@ class ClausePage:
         for seen in row:
             spans.setdefault((seen.mark, seen.words), []).append(seen)
         for (mark, words), some in spans.items():
-            where = self._ranges(self._named[one.number] for one in some)
-            yield mark, words, where, self._outcome_anchor(some[0])
+            yield mark, words, self._ranges(some), self._outcome_anchor(some[0])
 
     @cached_property
-    def left_out(self) -> str:
-        """The versions of which only the core tier was run, to which the clause does not belong."""
-        seen = {one.number for one in self._seen}
-        named = enumerate(self._named)
-        return ranges(self._named, [name for number, name in named if number not in seen])
+    def left_out(self) -> tuple[tuple[str, str], ...]:
+        """Where, of which versions, core tests were run but not this one; everywhere if empty."""
+        found: dict[str, list[str]] = {}
+        for number, name in enumerate(self._named):
+            missing = tuple(self._missing(number))
+            if missing:
+                where = "" if missing == self.results.grid[self.clause.clause] else missing
+                found.setdefault(", ".join(where), []).append(name)
+        return tuple((where, ranges(self._named, some)) for where, some in found.items())
 
-    def _ranges(self, some: Iterable[str]) -> str:
-        """Versions as ranges, over those in which the clause was to run."""
-        there = {one.number for one in self._seen}
-        named = [name for number, name in enumerate(self._named) if number in there]
-        return ranges(named, some)
+    def _missing(self, number: int) -> Iterator[str]:
+        """Yield the topologies on which a version has no cell, or its implementations if it has
+        some.
+        """
+        jax = self.results.targets[number].jax or ""
+        names = [
+            name
+            for name in self.results.columns(self.clause.clause)
+            if Where(name, jax) in existing(self.results)
+        ]
+        for topology in self.results.grid[self.clause.clause]:
+            missing = [name for name in names if (number, name, topology) not in self._numbered]
+            if missing == names:
+                yield topology
+            else:
+                yield from (f"{implementation_words(name)} on {topology}" for name in missing)
+
+    def _ranges(self, some: Iterable[Seen]) -> str:
+        """Versions as ranges, over those in which the cells of this place were to run."""
+        numbers = {one.number for one in some}
+        places = {(one.key.implementation, one.key.topology) for one in some}
+        there = {
+            one.number for one in self._seen if (one.key.implementation, one.key.topology) in places
+        }
+        named = [self._named[number] for number in sorted(there)]
+        return ranges(named, [self._named[number] for number in numbers])
 
     @property
     def timings(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -298,6 +344,12 @@ class ClausePage:
                         )
                     )
         return tuple(found)
+
+    @cached_property
+    def _numbered(self) -> frozenset[tuple[int, str, str]]:
+        return frozenset(
+            (one.number, one.key.implementation, one.key.topology) for one in self._seen
+        )
 
     def _outcome_anchor(self, seen: Seen) -> str:
         """Return the anchor of an outcome of an implementation."""
@@ -351,12 +403,12 @@ class ClausePage:
 
     def _places(self, some: list[Seen]) -> tuple[str, ...]:
         """Return where an outcome was seen: "0.10.0 to 0.12.0.1 on 1x8, 4x2"."""
-        by_topology: dict[str, list[str]] = {}
+        by_topology: dict[str, list[Seen]] = {}
         for seen in some:
-            by_topology.setdefault(seen.key.topology, []).append(self._named[seen.number])
+            by_topology.setdefault(seen.key.topology, []).append(seen)
         by_range: dict[str, list[str]] = {}
-        for topology, spans in by_topology.items():
-            by_range.setdefault(self._ranges(spans), []).append(topology)
+        for topology, there in by_topology.items():
+            by_range.setdefault(self._ranges(there), []).append(topology)
         return tuple(f"{where} on {', '.join(on)}" for where, on in by_range.items())
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.gradients import taken
+from reports.analysis.libraries import load_libraries
 from reports.render.site import gradients, uses
 from reports.render.site.entries import side_words
 from reports.render.site.issues import Grid, grid
@@ -47,6 +49,14 @@ class HomeView:
     @property
     def uses(self) -> tuple[Use, ...]:
         return tuple(Use)
+
+    @property
+    def libraries(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The libraries on whose versions known issues depend, with the versions examined."""
+        names = sorted({one.library for one in rewrites().edits if one.library})
+        every = load_libraries()
+        each = ((name, {one.version for one in every if one.library == name}) for name in names)
+        return tuple((name, tuple(sorted(some, key=version_order))) for name, some in each if some)
 
     @cached_property
     def timeline(self) -> tuple[Moment, ...]:

@@ -41,6 +41,11 @@ class Mark(StrEnum):
         return _TRUTH[self]
 
     @property
+    def neutral(self) -> bool:
+        """Return whether it says neither that something is right nor that it is wrong."""
+        return self in (Mark.NOT_RUN, Mark.NONE)
+
+    @property
     def css(self) -> str:
         """The CSS class that colours it."""
         return _CLASSES[self]

@@ -61,19 +61,36 @@ class Table:
     rows: tuple[Row, ...]
 
     @property
+    def href(self) -> str:
+        """The test that measured all rows; empty where nothing was to be measured."""
+        figures = (one for row in self.rows for one in row.figures if one is not None)
+        return next((one.href for one in figures), "")
+
+    @property
     def spans(self) -> tuple[Row, ...]:
-        """The rows, with targets of equal figures joined, linked to the last one's evidence."""
+        """The rows, with targets of equal rounded figures joined."""
+        return self._joined(lambda figure: figure.rounded)
+
+    @property
+    def exact_spans(self) -> tuple[Row, ...]:
+        """The rows, with targets of equal figures joined."""
+        return self._joined(lambda figure: figure.multiple)
+
+    def _joined(self, multiple: Callable[[Figure], str]) -> tuple[Row, ...]:
+        """Return the rows with equal neighbours joined, linked to the last one's evidence."""
+
+        def shown(figure: Figure | None) -> tuple[str, str, str] | None:
+            if figure is None:
+                return None
+            return multiple(figure), figure.reused, figure.missing
+
         found = []
-        for _, some in groupby(self.rows, key=lambda row: tuple(map(_shown, row.figures))):
+        for _, some in groupby(self.rows, key=lambda row: tuple(map(shown, row.figures))):
             first, *rest = some
             last = [first, *rest][-1]
             label = f"{first.label} to {last.label.removeprefix('jax ')}" if rest else first.label
             found.append(Row(label, last.figures))
         return tuple(found)
-
-
-def _shown(figure: Figure | None) -> tuple[str, str, str] | None:
-    return None if figure is None else (figure.rounded, figure.reused, figure.missing)
 
 
 @dataclass(frozen=True, slots=True)

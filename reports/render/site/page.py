@@ -12,6 +12,8 @@ from typing import Any
 
 from reports.analysis.effects.pairs import Effects
 
+MOST_BYTES = 300_000  # of a page: what a phone opens at once
+
 
 @dataclass(frozen=True, slots=True)
 class Page:

@@ -18,6 +18,8 @@ _PHASE = re.compile(r" \(phase \w+\)")
 _CHILD = re.compile(r"raised ChildError: (?=(\w+(?:\.\w+)*: )?)")
 _NO_VALUES = re.compile(r"\bWRONG: no local values to compare\b")
 _PART = re.compile(r"((?:`[^`]*`|[^`:;(])*?)(?=[:;]| \()")
+_QUOTES = {"&#34;": '"', "&quot;": '"', "&#39;": "'", "&#x27;": "'"}
+_QUOTE = re.compile("|".join(_QUOTES))
 _CODE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
 
 
@@ -54,6 +56,16 @@ def effect_words(word: str) -> str:
 def unphased(text: str) -> str:
     """The text without the phases in which something was raised: of use to the judge alone."""
     return _PHASE.sub("", text)
+
+
+def bare_quotes(page: str) -> str:
+    """Return a page with the quotes of its text unescaped, which matter in attributes only."""
+    first, *parts = page.split("<")
+    for at, part in enumerate(parts):
+        if "&#" in part or "&quot;" in part:
+            tag, end, text = part.partition(">")
+            parts[at] = tag + end + _QUOTE.sub(lambda m: _QUOTES[m[0]], text)
+    return "<".join([first, *parts])
 
 
 def shortened(text: str, limit: int) -> str:

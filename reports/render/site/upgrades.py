@@ -167,7 +167,12 @@ class UpgradeView:
     def _shown_before(self) -> frozenset[str]:
         """The known issues that have an effect on the old side already."""
         old = Where(self.pair.old.implementation, self.pair.old.jax)
-        return frozenset(one.cause.cause for one in issues(self.effects) if one.at(old) is not None)
+        known = self.effects.kept(issues)
+        if old not in known:
+            shown = (one for one in issues(self.effects) if one.at(old) is not None)
+            known[old] = frozenset(one.cause.cause for one in shown)
+        found: frozenset[str] = known[old]
+        return found
 
     @property
     def most_silent(self) -> int:

@@ -143,7 +143,7 @@ def test_without_a_figure_it_is_said_what_happened(
     assert row.figures[1] is not None
     assert row.figures[1].missing == said
     page = render(results)["cost.html"]
-    assert said in {text_in(one) for one in tree(page).iter("a")}
+    assert said in {text_in(one) for one in tree(page).iter("td")}
     assert "no figure" not in page
 
 

@@ -12,9 +12,11 @@ from records import Record, cell, clause, observation, raised, sample_step, targ
 from sample_results import HOSTILE, sample
 from site_pages import HEAD, Tags, goal, loaded, search_rows, with_lines
 
-from reports.render.site.build import LICENSE, POLICY, SiteError, build, render
+from reports.render.site.build import LICENSE, POLICY, SiteError, build, render, too_large
 from reports.render.site.names import safe_name
 from reports.render.site.observed import observed
+from reports.render.site.page import MOST_BYTES
+from reports.render.site.text import bare_quotes
 from reports.render.site.write import put, write
 from reports.store.results import Results
 
@@ -320,3 +322,20 @@ def test_a_step_shows_how_many_programs_it_compiled(compiled: int | None, said: 
     other = {} if compiled is None else {"compiled": compiled}
     (one,) = observed([observation(sample_step(**other))])
     assert (one.steps[0].seconds, one.steps[0].rest.count("compiled")) == (said, 0)
+
+
+def test_a_page_that_is_too_large_is_named(tmp_path: Path) -> None:
+    write(
+        lambda new: [
+            put(new, "a/large.html", "x" * (MOST_BYTES + 1)),
+            put(new, "index.html", "x" * MOST_BYTES),
+            put(new, "large.txt", "x" * (MOST_BYTES + 1)),
+        ],
+        tmp_path / "site",
+    )
+    assert list(too_large(tmp_path / "site")) == [("a/large.html", MOST_BYTES + 1)]
+
+
+def test_quotes_stay_escaped_in_attributes_alone() -> None:
+    page = '<p title="&#34;a&quot;">&#34;b&quot; &#39;c&#x27; &lt;&amp;#34;</p>'
+    assert bare_quotes(page) == '<p title="&#34;a&quot;">"b" \'c\' &lt;&amp;#34;</p>'

@@ -348,6 +348,43 @@ def test_the_chosen_version_is_the_first_column_of_an_issue(site: Site, tab: Tab
     assert tab.evaluate(heads)[1:3] == ["0.10.0", "0.9.2"]
 
 
+ASIDE = (
+    "[...document.querySelectorAll('details [data-library=flax]')].map((one) => ({...one.dataset}))"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "since", "up_to"),
+    [
+        ("flax=none", ["0.12.3", "0.12.5"], ["0.12.6"]),
+        ("flax=0.12.3", ["0.12.3"], []),
+        ("flax=0.12.0&flax-to=0.12.4", ["0.12.5"], []),
+        ("flax=0.12.0&flax-to=0.12.8", [], ["0.12.6"]),
+        ("from=0.9.0", [], []),
+    ],
+)
+def test_what_the_chosen_flax_leaves_out_is_folded(
+    site: Site, tab: Tab, query: str, since: list[str], up_to: list[str]
+) -> None:
+    page = site["upgrade/legacy_pmap-0.9.0--new_pmap-0.12.0.1.html"]
+    tab.visit(f"{page.as_uri()}?{query}")
+    folded = tab.evaluate(ASIDE)
+    assert [one["since"] for one in folded if "since" in one] == since
+    assert [one["upTo"] for one in folded if "upTo" in one] == up_to
+    chosen = "flax" in query
+    line = tab.evaluate("document.querySelector('.chosen-line').textContent")
+    assert ("flax" in line) is chosen
+
+
+def test_the_chosen_flax_stays_in_the_address(site: Site, tab: Tab) -> None:
+    tab.open(site["index.html"])
+    tab.evaluate(CHOOSE % '{ from: "0.9.2", to: "0.12.0.1", flax: "0.12.0", "flax-to": "0.12.8" }')
+    tab.evaluate("document.querySelector('[data-chooser] button').click()")
+    tab.until("location.pathname.includes('/upgrade/')")
+    query = "[...new URLSearchParams(location.search)].filter(([name]) => name.includes('flax'))"
+    assert tab.evaluate(query) == [["flax", "0.12.0"], ["flax-to", "0.12.8"]]
+
+
 CHOOSE = """
 (() => {
   const form = document.querySelector("form[data-chooser]");

@@ -38,13 +38,12 @@ from reports.render.site.columns import columns
 from reports.render.site.marks import Mark
 from reports.render.site.matrix import PartView, Section
 from reports.render.site.matrix import pages as matrix_pages
-from reports.render.site.page import Page
+from reports.render.site.page import MOST_BYTES, Page
 from reports.store.results import Results
 
 VERSIONS = ("0.8.0", "0.9.0", "0.10.0", "0.12.0.1")
 LEGACY, PMAP, SHARD = "legacy_pmap", "new_pmap", "shard_map"
 PAGE_BYTES = 150_000
-SECTION_BYTES = 300_000
 
 
 def results_of(*records: Record) -> Results:
@@ -302,7 +301,7 @@ def test_a_section_of_hundreds_stays_small() -> None:
         *(f"matrix/errors~{part}.html" for part in (1, 2, 3, 4, 5)),
     ]
     listed, *texts = map(shown, pages)
-    assert max(len(text.encode()) for text in (listed, *texts)) < SECTION_BYTES
+    assert max(len(text.encode()) for text in (listed, *texts)) < MOST_BYTES
     assert sum(len(classed(tree(text), "row")) for text in texts) == 400
     groups = {f"errors.group-{n // 9}" for n in range(400)}
     for page, text in zip(pages[1:], texts, strict=True):
@@ -411,3 +410,37 @@ def test_what_its_program_shows_stands_on_its_page() -> None:
     assert "new pmap on 1x8" in text
     assert "jax <0.10" in text
     assert "kept\nkept\n(SIGSEGV)" in text
+
+
+def test_a_few_cells_of_another_run_do_not_make_a_core_run_complete() -> None:
+    core = {"runs": 3, "of": 12}
+    full, some = clause("errors.a", topologies=["1x8", "2x2"]), clause("errors.b")
+    other = {"target": "jax==0.8.0", "implementation": PMAP, "topology": "1x8"}
+    records = [
+        target("0.8.0", core=core),
+        full,
+        some,
+        cell_of("errors.a", **other),
+        target("0.8.0", run="another"),
+        cell_of("errors.b", **other),
+    ]
+    found = results_of(*records)
+    assert [one.core is not None for one in found.targets] == [True]
+    larger = [cell_of("errors.b", **other | {"topology": f"1x{n}"}) for n in range(1, 4)]
+    assert [one.core for one in results_of(*records, *larger).targets] == [None]
+
+
+def test_where_only_the_core_tests_ran_is_said_once() -> None:
+    made = render(
+        results_of(
+            target("0.8.0", core={"runs": 3, "of": 12}),
+            target("0.9.0"),
+            claim("migrate-pmap.errors"),
+            clause("errors.a", topologies=["1x8", "2x2"]),
+            cell("0.8.0"),
+            cell("0.9.0"),
+            cell_of("errors.a", target="jax==0.9.0", implementation=PMAP, topology="2x2"),
+        )
+    )
+    text = text_in(tree(made["clauses/errors.a.html"]))
+    assert "Not run on JAX 0.8.0 with 2x2: only the core tests ran there." in text

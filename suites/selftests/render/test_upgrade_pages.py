@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -499,3 +500,10 @@ def test_a_cause_says_how_its_programs_fare_under_shard_map(tmp_path: Path) -> N
 def test_what_to_do_is_told_before_how(text: str, what: str) -> None:
     assert parted(text)[0] == what
     assert "".join(parted(text)) == text
+
+
+def test_the_script_knows_the_libraries_of_the_rewrites() -> None:
+    script = resources.files("reports.render.site").joinpath("templates/site.js").read_text("utf-8")
+    found = re.search(r"const LIBRARIES = (\[.*?\]);", script)
+    assert found is not None
+    assert json.loads(found[1]) == sorted({one.library for one in rewrites().edits} - {""})

@@ -65,7 +65,8 @@ function filtering() {
 /* What the reader chose stands in the address of every page: ?use=pmap&from=0.8.3&to=0.12.0.1. */
 const USES = { pmap: "jax.pmap as it is", legacy: "jax.pmap with the legacy switch", shard_map: "jax.shard_map" };
 const PROCESSES = { one: "one process", several: "several processes" };
-const NAMES = ["use", "from", "to", "processes"];
+const LIBRARIES = ["flax"]; // ?flax=0.12.0&flax-to=0.12.8, or ?flax=none
+const NAMES = ["use", "from", "to", "processes", ...LIBRARIES.flatMap((one) => [one, `${one}-to`])];
 
 function choice() {
   const asked = new URLSearchParams(location.search);
@@ -105,7 +106,7 @@ function choosing() {
     if (fields[name]) fields[name].value = value;
   }
   const said = form.querySelector("[data-chooser-said]");
-  const now = () => Object.fromEntries(NAMES.map((name) => [name, fields[name].value]));
+  const now = () => Object.fromEntries(NAMES.map((name) => [name, fields[name]?.value ?? ""]));
   const apply = () => {
     const chosen = now();
     said.textContent = upgradeOf(chosen) ? "" : "There is no such upgrade: the versions are in the wrong order, or the API was not run there.";
@@ -133,7 +134,7 @@ function carrying() {
     if (link.getAttribute("href").startsWith("#") || link.search) return;
     const form = document.querySelector("form[data-chooser]");
     const chosen = form && location.search
-      ? Object.fromEntries(NAMES.map((name) => [name, form.elements[name].value])) : choice();
+      ? Object.fromEntries(NAMES.map((name) => [name, form.elements[name]?.value ?? ""])) : choice();
     link.search = queryOf(chosen);
   }, true);
 }
@@ -141,24 +142,31 @@ function carrying() {
 /* The column of the chosen version first, the rows of the chosen implementation first. */
 function marking(chosen) {
   for (const cell of document.querySelectorAll(".chosen")) cell.classList.remove("chosen");
-  for (const jax of [chosen.from, chosen.to]) {
-    if (!jax) continue;
-    for (const cell of document.querySelectorAll(`[data-jax="${CSS.escape(jax)}"]`)) {
-      cell.classList.add("chosen");
+  for (const [what, ...versions] of columns(chosen)) {
+    for (const version of versions.filter(Boolean)) {
+      for (const cell of document.querySelectorAll(`[data-${what}="${CSS.escape(version)}"]`)) {
+        cell.classList.add("chosen");
+      }
     }
   }
 }
 
+/* The chosen versions, from and to, of what tables have columns of. */
+function columns(chosen) {
+  return [["jax", chosen.from, chosen.to], ...LIBRARIES.map((one) => [one, chosen[one], chosen[`${one}-to`]])];
+}
+
 function placing(chosen) {
-  const jax = chosen.to ?? chosen.from;
-  if (!jax) return;
   for (const row of document.querySelectorAll("table.chosen-first tr")) {
-    for (const version of [chosen.from, jax]) {
-      const cell = version && row.querySelector(`:scope > [data-jax="${CSS.escape(version)}"]`);
-      if (cell) row.firstElementChild.after(cell);
+    for (const [what, ...versions] of columns(chosen)) {
+      for (const version of versions.filter(Boolean)) {
+        const cell = row.querySelector(`:scope > [data-${what}="${CSS.escape(version)}"]`);
+        if (cell) row.firstElementChild.after(cell);
+      }
     }
   }
-  if (!chosen.use) return;
+  const jax = chosen.to ?? chosen.from;
+  if (!jax || !chosen.use) return;
   const used = new Set([chosen.from, jax].filter(Boolean).map((one) => implementationOf(chosen.use, one)));
   for (const body of document.querySelectorAll("table.chosen-first tbody")) {
     const rows = [...body.querySelectorAll(":scope > tr[data-implementation]")];
@@ -168,6 +176,43 @@ function placing(chosen) {
     }
     body.prepend(...rows.filter((row) => used.has(row.dataset.implementation)));
   }
+}
+
+/* Whether a version is older than another. */
+function older(one, other) {
+  const [here, there] = [one, other].map((text) => text.split(".").map(Number));
+  const at = here.findIndex((number, i) => number !== (there[i] ?? 0));
+  return at < 0 ? there.length > here.length : here[at] < (there[at] ?? 0);
+}
+
+/* Whether what begins in a version of a library, or ends with one, concerns who chose its versions. */
+function concerns({ library, since, upTo }, chosen) {
+  const from = chosen[library], to = chosen[`${library}-to`];
+  if (from === "none") return false;
+  if (since) return !(from && !older(from, since)) && !(to && older(to, since));
+  return !(to && upTo && older(upTo, to));
+}
+
+/* What the chosen versions of libraries leave out is folded. */
+function folding(chosen) {
+  for (const list of document.querySelectorAll("ul:has(> [data-library])")) {
+    const aside = [...list.children].filter((one) => one.dataset.library && !concerns(one.dataset, chosen));
+    if (!aside.length) continue;
+    const box = document.createElement("details"), head = document.createElement("summary");
+    const left = document.createElement("ul");
+    head.textContent = `${aside.length} not for ${librariesOf(chosen)}`;
+    left.className = list.className;
+    left.append(...aside);
+    box.append(head, left);
+    list.after(box);
+  }
+}
+
+/* The chosen versions of libraries, in words. */
+function librariesOf(chosen) {
+  return LIBRARIES.filter((one) => chosen[one] || chosen[`${one}-to`]).map((one) => chosen[one] === "none"
+    ? `programs without ${one}`
+    : `${one} ${[chosen[one] ?? "any", chosen[`${one}-to`]].filter(Boolean).join(" → ")}`).join(", ");
 }
 
 /* Where a screen is too narrow for all versions, the newest are shown first; the others are to the left. */
@@ -190,7 +235,7 @@ function saying(chosen) {
   line.dataset.chosen = "";
   const root = document.body.dataset.root;
   const words = [USES[chosen.use] ?? USES.pmap,
-    [chosen.from, chosen.to].filter(Boolean).join(" → "), PROCESSES[chosen.processes]];
+    [chosen.from, chosen.to].filter(Boolean).join(" → "), PROCESSES[chosen.processes], librariesOf(chosen)];
   line.append("You chose ", strong(words.filter(Boolean).join(", ")), ". ");
   const path = upgradeOf(chosen);
   if (path) line.append(anchor(root + path, "Its upgrade"), " · ");
@@ -250,6 +295,7 @@ document.addEventListener("DOMContentLoaded", () => {
   carrying();
   marking(chosen);
   placing(chosen);
+  folding(chosen);
   newestFirst(chosen);
   hereInSight();
   saying(chosen);
