@@ -10,10 +10,12 @@ import libcst as cst
 
 from conformance.scanning import arrays, containers, expressions, maps, members, uses
 from conformance.scanning.names import (
+    CALLED_BY_CONTROL,
     CALLING_METHODS,
     CALLS_THE_FIRST,
     CONTROL,
     ITSELF,
+    KEEPING_METHODS,
     MAKES_ARRAYS,
     OF_ALL_PROCESSES,
     REDUCING_METHODS,
@@ -24,7 +26,13 @@ from conformance.scanning.names import (
     WITH_PATHS,
     canonical,
 )
-from conformance.scanning.results import counts_all_devices, maps_around, tags_of_items
+from conformance.scanning.results import (
+    ROWS_BY_COUNT,
+    counts_all_devices,
+    has_rows_by_count,
+    maps_around,
+    tags_of_items,
+)
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     PMAP,
@@ -194,12 +202,10 @@ def _method(
         )
         if found is not None:
             return found
-    if method.name == "reshape" and any(
-        one.value.tags & {"device count", "all devices"}
-        or (isinstance(one.value, Items) and counts_all_devices(one.value))
-        for one in arguments[:1]
-    ):
+    if method.name == "reshape" and arguments and counts_all_devices(arguments[0].value):
         return with_tags(UNKNOWN, "rows for all devices")
+    if owner is UNKNOWN and has_rows_by_count(method.name, maps.bound(method.name, arguments)):
+        return with_tags(UNKNOWN, ROWS_BY_COUNT, "host")
     elsewhere = _called_elsewhere(run, scope, node, method, arguments)
     if elsewhere is not None:
         return elsewhere
@@ -212,6 +218,8 @@ def _method(
         return with_tags(UNKNOWN, "rows of this process")
     if method.name in REDUCING_METHODS and not isinstance(owner, Array | Items):
         owner = with_tags(owner, "leaf")
+    if method.name in KEEPING_METHODS and ROWS_BY_COUNT in owner.tags:
+        return owner
     rows = isinstance(first, Constant) and first.value == 0
     if method.name == "sum" and "product" in owner.tags and rows:
         words = {"detector": frozenset({"product summed over rows"})}
@@ -361,10 +369,9 @@ def _control(
     arguments: Sequence[Argument],
 ) -> Value:
     kind, places = CONTROL[name]
-    for at in places:
-        if at >= len(arguments):
-            continue
-        value = arguments[at].value
+    passed = [one for at, one in enumerate(arguments) if at in places and not one.keyword]
+    passed += [one for one in arguments if one.keyword in CALLED_BY_CONTROL]
+    for value in (one.value for one in passed):
         some = value.items if isinstance(value, Items) else (value,)
         for one in some:
             while isinstance(one, Partial):

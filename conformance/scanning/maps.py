@@ -10,7 +10,7 @@ import libcst as cst
 
 from conformance.scanning.imports import dotted
 from conformance.scanning.names import SIGNATURES
-from conformance.scanning.results import result_tags, tags_of_items
+from conformance.scanning.results import ROWS_BY_COUNT, result_tags, tags_of_items
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     OTHER_AXIS,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 KINDS = {"jax.pmap": PMAP, "jax.shard_map": SHARD_MAP, "equinox.filter_pmap": PMAP}
 _NONE_MEANS = ("in_axes", "out_axes")  # where None is no default
+ON_ONE_DEVICE = "on one device"
 _ON, _EMPTY = "on ", cst.Module([])
 _BODY = {PMAP: "in pmap", SHARD_MAP: "in shard_map"}
 
@@ -227,6 +228,8 @@ def call(
     outputs: set[int] = set()
     for at, one in enumerate(arguments):
         words = _argument_words(mapped, one, at)
+        if ROWS_BY_COUNT in words and scope.source.of_several_processes:
+            words.add("rows for all devices")
         tags |= words
         outputs |= {at} if "output of pmap" in words else set()
     # An argument that was something else when this call was first evaluated.
@@ -286,9 +289,37 @@ def _all_zero(value: Value) -> bool:
     return isinstance(value, Constant) and value.value == 0
 
 
+def _in_axis(mapped: Mapped, argument: Argument, at: int) -> Value:
+    """Return the axis along which pmap maps an argument; UNKNOWN for a tree of axes."""
+    option = mapped.options.get("in_axes")
+    if option is None or argument.keyword:
+        return Constant(value=0) if "*" not in mapped.options else UNKNOWN
+    if isinstance(option.value, Items) and at < len(option.value.items):
+        return option.value.items[at]
+    return option.value
+
+
+def _placement(mapped: Mapped, argument: Argument, at: int) -> set[str]:
+    """Return words for an argument that is committed to another sharding than pmap's for it."""
+    axis = _in_axis(mapped, argument, at)
+    value = argument.value
+    if mapped.kind != PMAP or not isinstance(axis, Constant):
+        return set()
+    if axis.value is None and ON_ONE_DEVICE in value.tags:
+        return {"unmapped " + ON_ONE_DEVICE}
+    if not isinstance(value, Array) or value.row or value.of not in (PMAP, "replicate"):
+        return set()
+    split = value.axes if "out_axes" in value.facts else Constant(value=0)
+    differs = isinstance(split, Constant) and split.value != axis.value
+    return {"placed otherwise"} if differs else set()
+
+
 def _argument_words(mapped: Mapped, argument: Argument, at: int) -> set[str]:
     value = argument.value
-    found = set(value.tags)
+    placement = _placement(mapped, argument, at)
+    found = {*value.tags, *placement}
+    if "unmapped " + ON_ONE_DEVICE in placement:  # which pmap replicates, in any version
+        found.discard(ON_ONE_DEVICE)
     if isinstance(value, Items):
         found |= tags_of_items(value) & {"rows of this process", "rows for all devices"}
         for item in value.items:

@@ -83,6 +83,7 @@ CONTROL: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "jax.lax.scan": ("scan", (0,)),
     "jax.lax.map": ("scan", (0,)),
     "jax.lax.fori_loop": ("scan", (2,)),
+    "jax.lax.associative_scan": ("scan", (0,)),
     "jax.lax.while_loop": ("scan", (0, 1)),
     "jax.lax.cond": ("cond", (1, 2)),
     "jax.lax.switch": ("cond", (1,)),
@@ -91,6 +92,20 @@ CONTROL: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "jax.linearize": ("grad", (0,)),
     "jax.eval_shape": ("eval_shape", (0,)),
 }
+# By which keywords they are passed.
+CALLED_BY_CONTROL = frozenset(
+    {"f", "fn", "fun", "body_fun", "cond_fun", "true_fun", "false_fun", "branches"}
+)
+# What programs look for with hasattr, of what every JAX from 0.7 on has.
+OF_EVERY_JAX = frozenset(
+    {
+        *("jax.shard_map", "jax.tree", "jax.tree.map", "jax.make_mesh", "jax.set_mesh"),
+        *("jax.sharding.AxisType", "jax.typeof", "jax.lax.axis_size", "jax.random.key"),
+        *("jax.distributed.is_initialized", "jax.make_array_from_process_local_data", "jax.Array"),
+        *("jax.sharding.NamedSharding", "jax.sharding.get_abstract_mesh", "jax.debug.print"),
+    }
+)
+FIRST_OF_EVERY_JAX = (0, 7)
 TREE_MAPS = frozenset({"jax.tree.map", "jax.tree_map", "jax.tree_multimap", "optree.tree_map"})
 WITH_PATHS = frozenset({"jax.tree.map_with_path", "jax.tree_util.tree_map_with_path"})
 TREE_LEAVES = frozenset({"jax.tree.leaves", "jax.tree_leaves", "jax.tree_util.tree_leaves"})
@@ -232,6 +247,20 @@ MAKES_ARRAYS: Mapping[str, str] = {
     "jax.make_array_from_single_device_arrays": "global",
     "jax.make_array_from_callback": "global",
     "jax.experimental.multihost_utils.host_local_array_to_global_array": "global",
+}
+# Which argument is the shape of the array that a function makes, or the number of its rows.
+SHAPES: Mapping[str, int] = {
+    **{
+        f"{module}.{name}": 0
+        for module in ("numpy", "jax.numpy")
+        for name in ("zeros", "ones", "empty", "full")
+    },
+    **{f"numpy.random.{name}": 0 for name in ("rand", "randn", "random", "standard_normal")},
+    **{f"numpy.random.{name}": 2 for name in ("normal", "uniform", "randint")},
+    **{f"{module}.broadcast_to": 1 for module in ("numpy", "jax.numpy")},
+    **{f"jax.random.{name}": 1 for name in ("normal", "uniform", "split", "randint", "bits")},
+    # Methods of a generator.
+    "standard_normal": 0, "random": 0, "normal": 2, "uniform": 2, "integers": 2,
 }
 MAKE_CONSTANTS = frozenset(
     f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "array", "zeros_like", "ones_like")
