@@ -77,6 +77,8 @@ def attribute(
 ) -> Value:
     """Return an attribute of an output, a mapped function, or a display."""
     if isinstance(owner, Items):
+        if name in owner.keys and name not in OF_TREES:
+            return owner.items[owner.keys.index(name)]
         return Method(name=name, owner=owner, node=node.value)
     if isinstance(owner, Mapped) and name in _OF_FUNCTIONS:
         words = {

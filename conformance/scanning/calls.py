@@ -14,9 +14,11 @@ from conformance.scanning.names import (
     CALLING_METHODS,
     CALLS_THE_FIRST,
     CONTROL,
+    FIELDS,
     ITSELF,
     KEEPING_METHODS,
     MAKES_ARRAYS,
+    MAKES_DICTIONARIES,
     OF_ALL_PROCESSES,
     REDUCING_METHODS,
     RETURN_THE_FIRST,
@@ -92,7 +94,7 @@ def applied(
 ) -> Value:
     """Return the value of a decorated function; UNKNOWN if the decorator's effect is unknown."""
     argument = Argument(value, node)
-    if isinstance(decorator, Reference | Partial | Function | Choice | Transformed):
+    if isinstance(decorator, Reference | Partial | Function | Choice | Transformed | Class):
         return called(run, scope, node, decorator, [argument])
     return UNKNOWN
 
@@ -117,7 +119,7 @@ def called(
         case Transformed():
             return _transformed(run, scope, node, function, arguments)
         case Function():
-            found = run.call(function, arguments)
+            found = run.call(function, arguments, defaults=True)
             for at in run.donated if not any(one.star or one.keyword for one in arguments) else ():
                 maps.mark(run, scope, arguments[at])
             return found
@@ -260,8 +262,21 @@ def _reference(
     """Return the value of calling a function by its qualified name."""
     if name == "operator.itemgetter" and len(arguments) == 1:
         return Getter(index=arguments[0].value, node=node)
-    if name == "dict":
+    if name in MAKES_DICTIONARIES:
         return containers.dictionary(arguments)
+    if name == "collections.namedtuple":
+        return Partial(function=Reference(name=containers.RECORD), arguments=tuple(arguments))
+    if name == containers.RECORD:
+        return containers.record(arguments)
+    if name == "collections.defaultdict" and arguments:
+        made = called(run, scope, node, arguments[0].value, ())
+        return Items(items=(made,), kind="starred") if isinstance(made, Mapped) else UNKNOWN
+    if name in FIELDS:
+        return _field(run, scope, node, arguments)
+    if name == "setattr" and len(arguments) == 3:
+        return members.set_by_name(arguments)
+    if name == "functools.lru_cache" and not _is_callable(arguments):
+        return Reference(name=ITSELF)
     if name == "super" and not arguments:
         return members.parent(scope)
     if name in ("functools.partial", "jax.tree_util.Partial") and arguments:
@@ -296,11 +311,30 @@ def _reference(
     return uses.used(run, scope, node, name, options, arguments)
 
 
+def _is_callable(arguments: Sequence[Argument]) -> bool:
+    return bool(arguments) and isinstance(arguments[0].value, Function | Mapped | Transformed)
+
+
+def _field(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, arguments: Sequence[Argument]
+) -> Value:
+    """Return the default value of a field of a dataclass."""
+    for one in arguments:
+        if one.keyword == "default_factory":
+            made = called(run, scope, node, one.value, ())
+            return _as_is("staticmethod", made)
+        if one.keyword == "default":
+            return one.value
+    return UNKNOWN
+
+
 def _looked_up(
     run: Interpreter, scope: Scope, node: cst.BaseExpression, arguments: Sequence[Argument]
 ) -> Value:
     """Return the value of `getattr(module, "name")`; with a default, a missing name is no event."""
     owner, name = arguments[0].value, arguments[1].value
+    if isinstance(owner, Instance) and isinstance(name, Constant):
+        return members.member(owner, str(name.value))
     if not (isinstance(owner, Reference) and isinstance(name, Constant)):
         return UNKNOWN
     full = f"{owner.name}.{name.value}"

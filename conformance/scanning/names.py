@@ -130,7 +130,18 @@ FETCHES = frozenset(
 )
 # Functions that return their first argument, and those that call it with the others.
 ITSELF = "returns its argument"  # what functools.wraps(function) returns
-RETURN_THE_FIRST = frozenset({ITSELF, "staticmethod", "functools.update_wrapper"})
+RETURN_THE_FIRST = frozenset(
+    {ITSELF, "staticmethod", "functools.update_wrapper", "functools.cache", "functools.lru_cache"}
+)
+# What makes a dictionary, or an object with the attributes that it is given by keyword.
+MAKES_DICTIONARIES = frozenset(
+    {
+        *("dict", "collections.OrderedDict", "types.MappingProxyType", "types.SimpleNamespace"),
+        *("argparse.Namespace", "flax.core.FrozenDict", "flax.core.freeze"),
+        *("flax.core.frozen_dict.FrozenDict", "ml_collections.ConfigDict"),
+    }
+)
+FIELDS = frozenset({"dataclasses.field", "flax.struct.field", "equinox.field"})
 CALLS_THE_FIRST = frozenset({"asyncio.to_thread"})
 # Methods of executors and event loops that call one of their arguments, and which.
 CALLING_METHODS: Mapping[str, int] = {"submit": 0, "run_in_executor": 1}
@@ -260,7 +271,11 @@ SHAPES: Mapping[str, int] = {
     **{f"{module}.broadcast_to": 1 for module in ("numpy", "jax.numpy")},
     **{f"jax.random.{name}": 1 for name in ("normal", "uniform", "split", "randint", "bits")},
     # Methods of a generator.
-    "standard_normal": 0, "random": 0, "normal": 2, "uniform": 2, "integers": 2,
+    "standard_normal": 0,
+    "random": 0,
+    "normal": 2,
+    "uniform": 2,
+    "integers": 2,
 }
 MAKE_CONSTANTS = frozenset(
     f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "array", "zeros_like", "ones_like")

@@ -19,6 +19,7 @@ from conformance.scanning.values import (
     Function,
     Instance,
     Items,
+    Mapped,
     Value,
     merged,
 )
@@ -224,6 +225,8 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     # A function that returns one literal: a way that was switched off.
     if isinstance(node.test, cst.Call) and isinstance(test, Constant) and test.value is False:
         known = False
+    if known is None:
+        known = _is_none(scope, node.test)
     if known is not None:
         return _only_way(run, scope, node, taken=known)
     before, attributes = dict(scope.variables), _attributes(scope)
@@ -251,6 +254,24 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
         for name, value in values.items():
             instance.attributes[name] = merged(value, instance.attributes.get(name))
     return ended and other and node.orelse is not None
+
+
+def _is_none(scope: Scope, test: cst.BaseExpression) -> bool | None:
+    """Return whether `name is None` or `name is not None` holds; None if unknown."""
+    match test:
+        case cst.Comparison(
+            left=cst.Name(name),
+            comparisons=[
+                cst.ComparisonTarget(
+                    operator=cst.Is() | cst.IsNot() as operator, comparator=cst.Name("None")
+                )
+            ],
+        ):
+            value = scope.variables.get(name, UNKNOWN)
+            none = isinstance(value, Constant) and value.value is None
+            if none or isinstance(value, Function | Mapped):
+                return none is isinstance(operator, cst.Is)
+    return None
 
 
 _States = list[tuple[Instance, dict[str, Value]]]
@@ -348,6 +369,7 @@ def _try(run: Interpreter, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
     ended = block(run, scope, node.body)
     run.within = within
     states = [scope.variables] if not ended else []
+    attributes = _attributes(scope)
     # What the body donated may be gone when it raises.
     donated = {k: v for k, v in scope.variables.items() if isinstance(v, Donated)}
     for handler in node.handlers:
@@ -356,6 +378,9 @@ def _try(run: Interpreter, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
         if not block(run, scope, handler.body):
             states.append(scope.variables)
     run.within = within
+    for instance, values in attributes:
+        for name, value in values.items():
+            instance.attributes[name] = merged(value, instance.attributes.get(name))
     scope.taken_over(*(states or [before]))
     for extra in (node.orelse, node.finalbody):
         if extra is not None:
