@@ -140,7 +140,7 @@ def subscript(
             return owner
         use = _index_word(index)
         tree = not owner.leaf and len(node.slice) == 1 and not _counts(first)
-        if use == "index variable" and tree and index.tags.isdisjoint(("integer", "leaf")):
+        if use == "index variable" and tree and index.tags.isdisjoint(("integer", "leaf", "host")):
             return replace(owner, structure=UNKNOWN)  # as likely a key of a tree
     captures: dict[str, cst.CSTNode] = {"value": node.value}
     if isinstance(first, cst.Index):

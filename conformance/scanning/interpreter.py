@@ -134,7 +134,7 @@ class Interpreter:
         """Evaluate the functions and methods that nothing called, with unknown arguments."""
         seen: set[int] = set()
         # Those last whose parameters are instances: of what others pass to their classes.
-        some = sorted(scope.variables.values(), key=lambda one: helpers.takes_instances(one))
+        some = sorted(scope.variables.values(), key=lambda one: helpers.takes_instances(self, one))
         for value in some:
             if isinstance(value, Class) and value.scope.source is scope.source:
                 if id(value.node) not in seen:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from conformance.scanning.imports import dotted
 from conformance.scanning.names import SIGNATURES
-from conformance.scanning.results import ROWS_BY_COUNT, result_tags, tags_of_items
+from conformance.scanning.results import ROWS_FOR_ALL, result_tags, tags_of_items
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     OTHER_AXIS,
@@ -37,7 +37,12 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
-KINDS = {"jax.pmap": PMAP, "jax.shard_map": SHARD_MAP, "equinox.filter_pmap": PMAP}
+KINDS = {
+    "jax.pmap": PMAP,
+    "jax.shard_map": SHARD_MAP,
+    "equinox.filter_pmap": PMAP,
+    "flax.nnx.pmap": PMAP,
+}
 _NONE_MEANS = ("in_axes", "out_axes")  # where None is no default
 ON_ONE_DEVICE = "on one device"
 _ON, _EMPTY = "on ", cst.Module([])
@@ -228,8 +233,8 @@ def call(
     outputs: set[int] = set()
     for at, one in enumerate(arguments):
         words = _argument_words(mapped, one, at)
-        if ROWS_BY_COUNT in words and scope.source.of_several_processes:
-            words.add("rows for all devices")
+        if not scope.source.of_several_processes:  # whose devices are all its own
+            words.discard(ROWS_FOR_ALL)
         tags |= words
         outputs |= {at} if "output of pmap" in words else set()
     # An argument that was something else when this call was first evaluated.
@@ -321,7 +326,7 @@ def _argument_words(mapped: Mapped, argument: Argument, at: int) -> set[str]:
     if "unmapped " + ON_ONE_DEVICE in placement:  # which pmap replicates, in any version
         found.discard(ON_ONE_DEVICE)
     if isinstance(value, Items):
-        found |= tags_of_items(value) & {"rows of this process", "rows for all devices"}
+        found |= tags_of_items(value) & {"rows of this process", ROWS_FOR_ALL}
         for item in value.items:
             found |= {
                 word

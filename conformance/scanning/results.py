@@ -16,7 +16,7 @@ from conformance.scanning.names import (
 from conformance.scanning.values import Argument, Constant, Items, Reference, Value
 
 COMPUTED = "computed"  # of a number: it is a count no more
-ROWS_BY_COUNT = "a row for each of the counted devices"
+ROWS_FOR_ALL = "rows for all devices"
 
 
 def maps_around(under: Sequence[str]) -> list[str]:
@@ -77,9 +77,9 @@ def result_tags(name: str, options: dict[str, Argument], values: Sequence[Value]
     if name == "jax.numpy.reshape" and len(values) > 1:
         shape = values[1]
         if counts_all_devices(shape):
-            found.add("rows for all devices")
+            found.add(ROWS_FOR_ALL)
     if has_rows_by_count(name, options):
-        found.add(ROWS_BY_COUNT)
+        found.add(ROWS_FOR_ALL)
     return frozenset(found | _placement(name, options, values))
 
 

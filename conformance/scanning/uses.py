@@ -22,7 +22,7 @@ from conformance.scanning.names import (
     TREE_FLATTENS,
     TREE_LEAVES,
 )
-from conformance.scanning.results import ROWS_BY_COUNT, result_tags
+from conformance.scanning.results import ROWS_FOR_ALL, result_tags
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # What is so of a tree if it is so of its leaves.
 _OF_LEAVES = frozenset(
     {
-        *("rows of this process", "rows for all devices", ROWS_BY_COUNT),
+        *("rows of this process", ROWS_FOR_ALL),
         *("on one device", "placed otherwise", "on an explicit mesh"),
     }
 )
