@@ -173,7 +173,7 @@ def body(run: Interpreter, function: Value, under: tuple[str, ...]) -> Value:
     if isinstance(function, Function):
         return run.call(function, (), under)
     if isinstance(function, Reference):
-        return Value(result_tags(function.name, {}, ()) & {"leaf"})
+        return Value(result_tags(function.name, {}, ()) & {"leaf", "collective alone"})
     return UNKNOWN
 
 

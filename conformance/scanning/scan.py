@@ -37,7 +37,17 @@ from conformance.scanning.sources import (
     read_python,
     read_text,
 )
-from conformance.scanning.values import Array, Class, Function, Items, Mapped, Partial, Value
+from conformance.scanning.values import (
+    UNKNOWN,
+    Array,
+    Class,
+    Function,
+    Instance,
+    Items,
+    Mapped,
+    Partial,
+    Value,
+)
 from conformance.scanning.versions import Release, release
 
 _SETUP = "setup.py"  # a program that is read for its requirements as well
@@ -352,6 +362,9 @@ def exported(run: Interpreter, scope: Scope) -> set[str]:
     of one.
     """
     results = {place[0]: value for place, value in run.known.items()}
+    for node, one in run.instances.items():
+        if isinstance(one, Instance):
+            results[node] = Items(items=tuple(one.attributes.values()))
     return {name for name, value in scope.variables.items() if _matters(value, results)}
 
 
@@ -367,7 +380,7 @@ def _matters(value: Value, results: dict[object, Value], depth: int = 0) -> bool
             result = results.get(id(value.node))
             return isinstance(result, Mapped | Array | Items) and _matters(result, results, depth)
         case Class():
-            return depth == 0 and any(
-                _matters(one, results, 1) for one in value.scope.variables.values()
-            )
+            held = results.get(id(value.node), UNKNOWN)
+            some = (held, *value.scope.variables.values())
+            return depth == 0 and any(_matters(one, results, 1) for one in some)
     return False

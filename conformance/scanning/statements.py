@@ -35,6 +35,13 @@ Body = cst.BaseSuite | Sequence[cst.BaseStatement]
 
 def block(run: Interpreter, scope: Scope, body: Body) -> bool:
     """Evaluate statements in order; return whether they end by return, raise, continue or break."""
+    within = run.within
+    ended = _in_order(run, scope, body)
+    run.within = within
+    return ended
+
+
+def _in_order(run: Interpreter, scope: Scope, body: Body) -> bool:
     if isinstance(body, cst.SimpleStatementSuite):
         return any(small(run, scope, one) for one in body.body)
     statements = body.body if isinstance(body, cst.BaseSuite) else body
@@ -253,6 +260,8 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     for instance, values in set_here:
         for name, value in values.items():
             instance.attributes[name] = merged(value, instance.attributes.get(name))
+    if one_process and ended != other:  # one process has left: the others run what follows
+        run.within = (*outer, *one_process)
     return ended and other and node.orelse is not None
 
 
