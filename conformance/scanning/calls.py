@@ -342,11 +342,11 @@ def _container(
 
 def _made(name: str, arguments: Sequence[Argument]) -> Array:
     """Return an array, or a tree of arrays, that is no output but has rows as outputs have."""
-    of = MAKES_ARRAYS[name]
-    tree = arguments[0].value if of == "replicate" and arguments else UNKNOWN
+    origin = MAKES_ARRAYS[name]
+    tree = arguments[0].value if origin == "replicate" and arguments else UNKNOWN
     if name == "jax.device_put_sharded":  # a list of trees
         tree = tree.items[0] if isinstance(tree, Items) and tree.items else UNKNOWN
-    return Array(of=of, structure=tree if isinstance(tree, Items | Instance) else UNKNOWN)
+    return Array(of=origin, structure=tree if isinstance(tree, Items | Instance) else UNKNOWN)
 
 
 def _is_callable(arguments: Sequence[Argument]) -> bool:

@@ -380,7 +380,7 @@ def _matters(value: Value, results: dict[object, Value], depth: int = 0) -> bool
             result = results.get(id(value.node))
             return isinstance(result, Mapped | Array | Items) and _matters(result, results, depth)
         case Class():
-            held = results.get(id(value.node), UNKNOWN)
-            some = (held, *value.scope.variables.values())
+            attributes = results.get(id(value.node), UNKNOWN)
+            some = (attributes, *value.scope.variables.values())
             return depth == 0 and any(_matters(one, results, 1) for one in some)
     return False
