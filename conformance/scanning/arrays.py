@@ -77,6 +77,8 @@ def attribute(
 ) -> Value:
     """Return an attribute of an output, a mapped function, or a display."""
     if isinstance(owner, Items):
+        if name in owner.keys and name not in OF_TREES:
+            return owner.items[owner.keys.index(name)]
         return Method(name=name, owner=owner, node=node.value)
     if isinstance(owner, Mapped) and name in _OF_FUNCTIONS:
         words = {
@@ -138,7 +140,7 @@ def subscript(
             return owner
         use = _index_word(index)
         tree = not owner.leaf and len(node.slice) == 1 and not _counts(first)
-        if use == "index variable" and tree and index.tags.isdisjoint(("integer", "leaf")):
+        if use == "index variable" and tree and index.tags.isdisjoint(("integer", "leaf", "host")):
             return replace(owner, structure=UNKNOWN)  # as likely a key of a tree
     captures: dict[str, cst.CSTNode] = {"value": node.value}
     if isinstance(first, cst.Index):

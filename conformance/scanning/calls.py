@@ -10,11 +10,15 @@ import libcst as cst
 
 from conformance.scanning import arrays, containers, expressions, maps, members, uses
 from conformance.scanning.names import (
+    CALLED_BY_CONTROL,
     CALLING_METHODS,
     CALLS_THE_FIRST,
     CONTROL,
+    FIELDS,
     ITSELF,
+    KEEPING_METHODS,
     MAKES_ARRAYS,
+    MAKES_DICTIONARIES,
     OF_ALL_PROCESSES,
     REDUCING_METHODS,
     RETURN_THE_FIRST,
@@ -24,7 +28,13 @@ from conformance.scanning.names import (
     WITH_PATHS,
     canonical,
 )
-from conformance.scanning.results import counts_all_devices, maps_around, tags_of_items
+from conformance.scanning.results import (
+    ROWS_FOR_ALL,
+    counts_all_devices,
+    has_rows_by_count,
+    maps_around,
+    tags_of_items,
+)
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     PMAP,
@@ -84,7 +94,7 @@ def applied(
 ) -> Value:
     """Return the value of a decorated function; UNKNOWN if the decorator's effect is unknown."""
     argument = Argument(value, node)
-    if isinstance(decorator, Reference | Partial | Function | Choice | Transformed):
+    if isinstance(decorator, Reference | Partial | Function | Choice | Transformed | Class):
         return called(run, scope, node, decorator, [argument])
     return UNKNOWN
 
@@ -109,7 +119,7 @@ def called(
         case Transformed():
             return _transformed(run, scope, node, function, arguments)
         case Function():
-            found = run.call(function, arguments)
+            found = run.call(function, arguments, defaults=True)
             for at in run.donated if not any(one.star or one.keyword for one in arguments) else ():
                 maps.mark(run, scope, arguments[at])
             return found
@@ -194,12 +204,10 @@ def _method(
         )
         if found is not None:
             return found
-    if method.name == "reshape" and any(
-        one.value.tags & {"device count", "all devices"}
-        or (isinstance(one.value, Items) and counts_all_devices(one.value))
-        for one in arguments[:1]
-    ):
-        return with_tags(UNKNOWN, "rows for all devices")
+    if method.name == "reshape" and arguments and counts_all_devices(arguments[0].value):
+        return with_tags(UNKNOWN, ROWS_FOR_ALL)
+    if type(owner) is Value and has_rows_by_count(method.name, maps.bound(method.name, arguments)):
+        return with_tags(UNKNOWN, ROWS_FOR_ALL, "host")
     elsewhere = _called_elsewhere(run, scope, node, method, arguments)
     if elsewhere is not None:
         return elsewhere
@@ -212,6 +220,8 @@ def _method(
         return with_tags(UNKNOWN, "rows of this process")
     if method.name in REDUCING_METHODS and not isinstance(owner, Array | Items):
         owner = with_tags(owner, "leaf")
+    if method.name in KEEPING_METHODS and ROWS_FOR_ALL in owner.tags:
+        return owner
     rows = isinstance(first, Constant) and first.value == 0
     if method.name == "sum" and "product" in owner.tags and rows:
         words = {"detector": frozenset({"product summed over rows"})}
@@ -250,25 +260,14 @@ def _reference(
     arguments: Sequence[Argument],
 ) -> Value:
     """Return the value of calling a function by its qualified name."""
-    if name == "operator.itemgetter" and len(arguments) == 1:
-        return Getter(index=arguments[0].value, node=node)
-    if name == "dict":
-        return containers.dictionary(arguments)
-    if name == "super" and not arguments:
-        return members.parent(scope)
-    if name in ("functools.partial", "jax.tree_util.Partial") and arguments:
-        return Partial(function=arguments[0].value, arguments=tuple(arguments[1:]))
+    found = _of_python(run, scope, node, name, arguments)
+    if found is None:
+        found = _container(run, scope, node, name, arguments)
+    if found is not None:
+        return found
     if name in maps.KINDS:
         _note_call(run, scope, node, name, maps.bound(name, arguments))
         return maps.make(run, scope, node, name, arguments)
-    if name == "functools.wraps":
-        return Reference(name=ITSELF)
-    if name in RETURN_THE_FIRST and arguments:
-        return _as_is(name, arguments[0].value)
-    if name in CALLS_THE_FIRST and arguments:
-        return called(run, scope, node, arguments[0].value, arguments[1:])
-    if name == "getattr" and len(arguments) > 1:
-        return _looked_up(run, scope, node, arguments)
     options = maps.bound(name, arguments)
     _note_call(run, scope, node, name, options)
     if name in TRANSFORMATIONS and arguments:
@@ -284,8 +283,87 @@ def _reference(
     if name in ("map", "filter", "functools.reduce") and len(arguments) > 1:
         return uses.mapped(run, scope, node, name, arguments)
     if name in MAKES_ARRAYS:
-        return Array(of=MAKES_ARRAYS[name], structure=UNKNOWN)
+        return _made(name, arguments)
     return uses.used(run, scope, node, name, options, arguments)
+
+
+def _of_python(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    name: str,
+    arguments: Sequence[Argument],
+) -> Value | None:
+    """Return the value of calling a function that works on names or functions; None if it is
+    another.
+    """
+    if name == "operator.itemgetter" and len(arguments) == 1:
+        return Getter(index=arguments[0].value, node=node)
+    if name in FIELDS:
+        return _field(run, scope, node, arguments)
+    if name == "setattr" and len(arguments) == 3:
+        return members.set_by_name(arguments)
+    if name == "functools.wraps":
+        return Reference(name=ITSELF)
+    if name == "functools.lru_cache" and not _is_callable(arguments):
+        return Reference(name=ITSELF)
+    if name == "super" and not arguments:
+        return members.parent(scope)
+    if name in ("functools.partial", "jax.tree_util.Partial") and arguments:
+        return Partial(function=arguments[0].value, arguments=tuple(arguments[1:]))
+    if name in RETURN_THE_FIRST and arguments:
+        return _as_is(name, arguments[0].value)
+    if name in CALLS_THE_FIRST and arguments:
+        return called(run, scope, node, arguments[0].value, arguments[1:])
+    if name == "getattr" and len(arguments) > 1:
+        return _looked_up(run, scope, node, arguments)
+    return None
+
+
+def _container(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    name: str,
+    arguments: Sequence[Argument],
+) -> Value | None:
+    """Return the dictionary or record that a function makes; None if it makes none."""
+    if name in MAKES_DICTIONARIES:
+        return containers.dictionary(arguments)
+    if name == "collections.namedtuple":
+        return Partial(function=Reference(name=containers.RECORD), arguments=tuple(arguments))
+    if name == containers.RECORD:
+        return containers.record(arguments)
+    if name == "collections.defaultdict" and arguments:
+        made = called(run, scope, node, arguments[0].value, ())
+        return Items(items=(made,), kind="starred") if isinstance(made, Mapped) else UNKNOWN
+    return None
+
+
+def _made(name: str, arguments: Sequence[Argument]) -> Array:
+    """Return an array, or a tree of arrays, that is no output but has rows as outputs have."""
+    origin = MAKES_ARRAYS[name]
+    tree = arguments[0].value if origin == "replicate" and arguments else UNKNOWN
+    if name == "jax.device_put_sharded":  # a list of trees
+        tree = tree.items[0] if isinstance(tree, Items) and tree.items else UNKNOWN
+    return Array(of=origin, structure=tree if isinstance(tree, Items | Instance) else UNKNOWN)
+
+
+def _is_callable(arguments: Sequence[Argument]) -> bool:
+    return bool(arguments) and isinstance(arguments[0].value, Function | Mapped | Transformed)
+
+
+def _field(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, arguments: Sequence[Argument]
+) -> Value:
+    """Return the default value of a field of a dataclass."""
+    for one in arguments:
+        if one.keyword == "default_factory":
+            made = called(run, scope, node, one.value, ())
+            return _as_is("staticmethod", made)
+        if one.keyword == "default":
+            return one.value
+    return UNKNOWN
 
 
 def _looked_up(
@@ -293,6 +371,8 @@ def _looked_up(
 ) -> Value:
     """Return the value of `getattr(module, "name")`; with a default, a missing name is no event."""
     owner, name = arguments[0].value, arguments[1].value
+    if isinstance(owner, Instance) and isinstance(name, Constant):
+        return members.member(owner, str(name.value))
     if not (isinstance(owner, Reference) and isinstance(name, Constant)):
         return UNKNOWN
     full = f"{owner.name}.{name.value}"
@@ -361,10 +441,9 @@ def _control(
     arguments: Sequence[Argument],
 ) -> Value:
     kind, places = CONTROL[name]
-    for at in places:
-        if at >= len(arguments):
-            continue
-        value = arguments[at].value
+    passed = [one for at, one in enumerate(arguments) if at in places and not one.keyword]
+    passed += [one for one in arguments if one.keyword in CALLED_BY_CONTROL]
+    for value in (one.value for one in passed):
         some = value.items if isinstance(value, Items) else (value,)
         for one in some:
             while isinstance(one, Partial):

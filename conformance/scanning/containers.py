@@ -29,6 +29,7 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
+RECORD = "a named tuple"  # of the arguments that its maker and it are given
 OTHERS = ...  # the key of what a dictionary holds under keys that are not written
 _HELD = (Array, Mapped, Function, Partial, Transformed, Instance, Items)
 
@@ -42,6 +43,22 @@ def dictionary(arguments: Sequence[Argument]) -> Value:
         elif not add_all(pairs, one.value):
             return UNKNOWN
     return Items(items=tuple(pairs.values()), kind="dict", keys=tuple(pairs))
+
+
+def record(arguments: Sequence[Argument]) -> Value:
+    """Return the value of a call of what `namedtuple(name, fields)` returns."""
+    named, *rest = arguments[1:]
+    fields = named.value
+    words: Any = fields.value if isinstance(fields, Constant) else ()
+    if isinstance(words, str):
+        names = words.replace(",", " ").split()
+    else:
+        some = fields.items if isinstance(fields, Items) else ()
+        names = [str(one.value) for one in some if isinstance(one, Constant)]
+    values = dict.fromkeys(names, UNKNOWN)
+    values |= dict(zip(names, (one.value for one in rest if not one.keyword), strict=False))
+    values |= {one.keyword: one.value for one in rest if one.keyword}
+    return Items(items=tuple(values.values()), keys=tuple(values))
 
 
 def add_all(pairs: dict[Any, Value], value: Value) -> bool:
@@ -99,7 +116,15 @@ def _first_held(owner: Items) -> Value | None:
 
 def grow(run: Interpreter, scope: Scope, called: Method, arguments: Sequence[Argument]) -> None:
     """Note `outputs.append(output)` and the like: the container holds outputs from here on."""
-    if called.name not in ADDS or called.node is None or not arguments:
+    if called.node is None or not arguments:
+        return
+    if called.name == "update" and isinstance(called.owner, Items) and called.owner.kind == "dict":
+        own = Argument(called.owner, called.node)
+        joined = dictionary([own, *arguments])
+        if isinstance(joined, Items):
+            _hold(run, scope, called.node, joined)
+        return
+    if called.name not in ADDS:
         return
     added = arguments[-1].value
     values = added.items if called.name == "extend" and isinstance(added, Items) else (added,)

@@ -20,7 +20,7 @@ from conformance.scanning import (
     versions,
 )
 from conformance.scanning.names import OPTIONS_OF_PMAP, PROPERTIES
-from conformance.scanning.results import maps_around
+from conformance.scanning.results import COMPUTED, maps_around
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
@@ -151,7 +151,7 @@ def _binary(run: Interpreter, scope: Scope, node: cst.BinaryOperation) -> Value:
         return with_tags(left, "joined parts of all devices")
     if isinstance(left, Constant) and isinstance(right, Constant):
         return Constant(tags=frozenset({"Python number"}), value=None)
-    tags = {"leaf", *((left.tags | right.tags) & _CARRIED)}
+    tags = {"leaf", COMPUTED, *((left.tags | right.tags) & _CARRIED)}
     if isinstance(node.operator, cst.MatrixMultiply):
         tags.add("product")
     return Value(frozenset(tags))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from conformance.scanning import members
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     PMAP,
@@ -43,8 +44,10 @@ def assumed(run: Interpreter, function: Function) -> tuple[Argument, ...]:
     for one in _parameters(node):
         name = one.name.value
         value: Value = Array(of=PMAP, facts=_FACTS) if name == trees else UNKNOWN
-        if value is UNKNOWN and (class_of := _class_of(function, one)) is not None:
+        if value is UNKNOWN and (class_of := _class_of(run, function, one)) is not None:
             value = run.instances.get(id(class_of.node), UNKNOWN)
+            if value is UNKNOWN and class_of.scope.source is not function.scope.source:
+                value = members.instance_of(run, class_of)
         fixture = function.scope.value(name)
         if isinstance(fixture, Function) and FIXTURE in fixture.tags:
             value = run.call(fixture, ())
@@ -53,11 +56,11 @@ def assumed(run: Interpreter, function: Function) -> tuple[Argument, ...]:
     return tuple(found)
 
 
-def takes_instances(value: Value) -> bool:
+def takes_instances(run: Interpreter, value: Value) -> bool:
     """Return whether a function has a parameter that is annotated with a class of the program."""
     if not isinstance(value, Function) or not isinstance(value.node, cst.FunctionDef):
         return False
-    return any(_class_of(value, one) is not None for one in _parameters(value.node))
+    return any(_class_of(run, value, one) is not None for one in _parameters(value.node))
 
 
 def _parameters(node: cst.FunctionDef) -> list[cst.Param]:
@@ -65,10 +68,10 @@ def _parameters(node: cst.FunctionDef) -> list[cst.Param]:
     return [*params.posonly_params, *params.params, *params.kwonly_params]
 
 
-def _class_of(function: Function, parameter: cst.Param) -> Class | None:
+def _class_of(run: Interpreter, function: Function, parameter: cst.Param) -> Class | None:
     """Return the class of the program with which a parameter is annotated."""
     if parameter.annotation is None:
-        return _named_like(function, parameter.name.value)
+        return _named_like(run, function, parameter.name.value)
     note = parameter.annotation.annotation
     if isinstance(note, cst.SimpleString):
         name = note.raw_value
@@ -76,24 +79,22 @@ def _class_of(function: Function, parameter: cst.Param) -> Class | None:
         name = note.value
     else:
         return None
-    found = function.scope.value(name)
+    found = run.looked_up(function.scope.value(name))
     return found if isinstance(found, Class) else None
 
 
-def _named_like(function: Function, name: str) -> Class | None:
-    """Return the only class of a file that is called as a parameter is: `trainer`, or `state` of a
-    `TrainState`.
+def _named_like(run: Interpreter, function: Function, name: str) -> Class | None:
+    """Return the only class that a file defines or imports and that is called as a parameter is:
+    `trainer`, or `state` of a `TrainState`.
     """
     scope: Scope | None = function.scope
     while scope is not None and scope.parent is not None:
         scope = scope.parent
-    some = [
-        one
-        for one in (scope.variables.values() if scope is not None else ())
-        if isinstance(one, Class) and one.scope.source is function.scope.source
-    ]
+    values = map(run.looked_up, scope.variables.values()) if scope is not None else ()
+    some = [one for one in values if isinstance(one, Class)]
     plain = name.replace("_", "").lower()
-    alike = [one for one in some if _called(one) in (plain,) or _last_word(one) == plain]
+    alike = [one for one in some if _called(one) == plain]
+    alike = alike or [one for one in some if _last_word(one) == plain]
     return alike[0] if len(alike) == 1 else None
 
 

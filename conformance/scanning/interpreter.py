@@ -18,6 +18,7 @@ from conformance.scanning.values import (
     Argument,
     Array,
     Class,
+    Constant,
     Donated,
     Function,
     Imported,
@@ -133,7 +134,7 @@ class Interpreter:
         """Evaluate the functions and methods that nothing called, with unknown arguments."""
         seen: set[int] = set()
         # Those last whose parameters are instances: of what others pass to their classes.
-        some = sorted(scope.variables.values(), key=lambda one: helpers.takes_instances(one))
+        some = sorted(scope.variables.values(), key=lambda one: helpers.takes_instances(self, one))
         for value in some:
             if isinstance(value, Class) and value.scope.source is scope.source:
                 if id(value.node) not in seen:
@@ -204,8 +205,13 @@ class Interpreter:
         function: Function,
         arguments: Sequence[Argument],
         under: tuple[str, ...] = (),
+        *,
+        defaults: bool = False,
     ) -> Value:
-        """Return the value of a call of the program's function, evaluating its body."""
+        """Return the value of a call of the program's function, evaluating its body.
+
+        With `defaults`, all arguments are known: an omitted parameter has its default.
+        """
         node = function.node
         self.donated = ()
         if node in self.running or len(self.running) >= MOST_CALLS or self.exhausted():
@@ -213,13 +219,14 @@ class Interpreter:
         values = tuple(fingerprint(one.value) for one in arguments)
         if self._elsewhere(function) and not any(map(is_followed, arguments)):
             values = ()
-        place = id(node), function.scope, id(function.owner), self.under, under, self.within, values
+        around = self.under, under, self.within, defaults
+        place = id(node), function.scope, id(function.owner), *around, values
         if place in self.known:
             self.donated = self.donating.get(place, ())
             return self.known[place]
         self.done.add(id(node))
         scope = Scope(function.scope.source, parent=function.scope)
-        self._bind(scope, function, arguments)
+        self._bind(scope, function, arguments, defaults=defaults)
         before = self.under
         self.under += under
         self.running.append(node)
@@ -260,15 +267,20 @@ class Interpreter:
             if id(value.node) not in self.done and value.node not in self.running:
                 self.call(value, ())
 
-    def _bind(self, scope: Scope, function: Function, arguments: Sequence[Argument]) -> None:
+    def _bind(
+        self, scope: Scope, function: Function, arguments: Sequence[Argument], *, defaults: bool
+    ) -> None:
         """Bind the parameters to the arguments."""
         params = function.node.params
         names = [one.name.value for one in (*params.posonly_params, *params.params)]
         for one in (*params.posonly_params, *params.params, *params.kwonly_params):
             default = UNKNOWN
-            if one.default is not None and isinstance(one.default, cst.Name):
+            if isinstance(one.default, cst.Name):
                 default = function.scope.value(one.default.value)
-            scope.variables[one.name.value] = default if is_callable(default) else UNKNOWN
+                if defaults and one.default.value == "None":
+                    default = Constant(value=None)
+            known = is_callable(default) or isinstance(default, Constant)
+            scope.variables[one.name.value] = default if known else UNKNOWN
         for star in (params.star_arg, params.star_kwarg):
             if isinstance(star, cst.Param):
                 scope.variables[star.name.value] = UNKNOWN

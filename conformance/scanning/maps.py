@@ -10,7 +10,7 @@ import libcst as cst
 
 from conformance.scanning.imports import dotted
 from conformance.scanning.names import SIGNATURES
-from conformance.scanning.results import result_tags, tags_of_items
+from conformance.scanning.results import ROWS_FOR_ALL, result_tags, tags_of_items
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     OTHER_AXIS,
@@ -37,8 +37,14 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
-KINDS = {"jax.pmap": PMAP, "jax.shard_map": SHARD_MAP, "equinox.filter_pmap": PMAP}
+KINDS = {
+    "jax.pmap": PMAP,
+    "jax.shard_map": SHARD_MAP,
+    "equinox.filter_pmap": PMAP,
+    "flax.nnx.pmap": PMAP,
+}
 _NONE_MEANS = ("in_axes", "out_axes")  # where None is no default
+ON_ONE_DEVICE = "on one device"
 _ON, _EMPTY = "on ", cst.Module([])
 _BODY = {PMAP: "in pmap", SHARD_MAP: "in shard_map"}
 
@@ -167,7 +173,7 @@ def body(run: Interpreter, function: Value, under: tuple[str, ...]) -> Value:
     if isinstance(function, Function):
         return run.call(function, (), under)
     if isinstance(function, Reference):
-        return Value(result_tags(function.name, {}, ()) & {"leaf"})
+        return Value(result_tags(function.name, {}, ()) & {"leaf", "collective alone"})
     return UNKNOWN
 
 
@@ -227,6 +233,8 @@ def call(
     outputs: set[int] = set()
     for at, one in enumerate(arguments):
         words = _argument_words(mapped, one, at)
+        if not scope.source.of_several_processes:  # whose devices are all its own
+            words.discard(ROWS_FOR_ALL)
         tags |= words
         outputs |= {at} if "output of pmap" in words else set()
     # An argument that was something else when this call was first evaluated.
@@ -286,11 +294,39 @@ def _all_zero(value: Value) -> bool:
     return isinstance(value, Constant) and value.value == 0
 
 
+def _in_axis(mapped: Mapped, argument: Argument, at: int) -> Value:
+    """Return the axis along which pmap maps an argument; UNKNOWN for a tree of axes."""
+    option = mapped.options.get("in_axes")
+    if option is None or argument.keyword:
+        return Constant(value=0) if "*" not in mapped.options else UNKNOWN
+    if isinstance(option.value, Items) and at < len(option.value.items):
+        return option.value.items[at]
+    return option.value
+
+
+def _placement(mapped: Mapped, argument: Argument, at: int) -> set[str]:
+    """Return words for an argument that is committed to another sharding than pmap's for it."""
+    axis = _in_axis(mapped, argument, at)
+    value = argument.value
+    if mapped.kind != PMAP or not isinstance(axis, Constant):
+        return set()
+    if axis.value is None and ON_ONE_DEVICE in value.tags:
+        return {"unmapped " + ON_ONE_DEVICE}
+    if not isinstance(value, Array) or value.row or value.of not in (PMAP, "replicate"):
+        return set()
+    split = value.axes if "out_axes" in value.facts else Constant(value=0)
+    differs = isinstance(split, Constant) and split.value != axis.value
+    return {"placed otherwise"} if differs else set()
+
+
 def _argument_words(mapped: Mapped, argument: Argument, at: int) -> set[str]:
     value = argument.value
-    found = set(value.tags)
+    placement = _placement(mapped, argument, at)
+    found = {*value.tags, *placement}
+    if "unmapped " + ON_ONE_DEVICE in placement:  # which pmap replicates, in any version
+        found.discard(ON_ONE_DEVICE)
     if isinstance(value, Items):
-        found |= tags_of_items(value) & {"rows of this process", "rows for all devices"}
+        found |= tags_of_items(value) & {"rows of this process", ROWS_FOR_ALL}
         for item in value.items:
             found |= {
                 word

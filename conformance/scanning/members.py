@@ -16,6 +16,7 @@ from conformance.scanning.values import (
     Argument,
     Array,
     Class,
+    Constant,
     Donated,
     Function,
     Imported,
@@ -200,6 +201,14 @@ def instance_of(run: Interpreter, owner: Class, arguments: Sequence[Argument] = 
         if isinstance(after, Function):
             run.call(Function(node=after.node, scope=after.scope, owner=instance), ())
     return instance
+
+
+def set_by_name(arguments: Sequence[Argument]) -> Value:
+    """Bind an attribute of an instance of the program by `setattr(instance, "name", value)`."""
+    owner, name, value = (one.value for one in arguments)
+    if isinstance(owner, Instance) and isinstance(name, Constant):
+        owner.attributes[str(name.value)] = value
+    return UNKNOWN
 
 
 def set_attribute(

@@ -37,6 +37,7 @@ SIGNATURES: Mapping[str, tuple[str, ...]] = {
         *("backend", "axis_size", "donate_argnums", "global_arg_shapes"),
     ),
     "equinox.filter_pmap": ("fun",),
+    "flax.nnx.pmap": ("f",),
     "jax.shard_map": ("f", "mesh", "in_specs", "out_specs", "check_vma"),
     "jax.make_mesh": ("axis_sizes", "axis_names", "axis_types"),
     "jax.sharding.Mesh": ("devices", "axis_names", "axis_types"),
@@ -76,6 +77,19 @@ TRANSFORMATIONS: Mapping[str, str] = {
     "jax.checkpoint": "checkpoint",
     "flax.linen.jit": "jit",
     "equinox.filter_jit": "jit",
+    "equinox.filter_vmap": "vmap",
+    "equinox.filter_grad": "grad",
+    "equinox.filter_value_and_grad": "grad",
+    "equinox.filter_checkpoint": "checkpoint",
+    "flax.nnx.jit": "jit",
+    "flax.nnx.vmap": "vmap",
+    "flax.nnx.grad": "grad",
+    "flax.nnx.value_and_grad": "grad",
+    "flax.nnx.remat": "checkpoint",
+    "haiku.jit": "jit",
+    "haiku.grad": "grad",
+    "haiku.value_and_grad": "grad",
+    "haiku.remat": "checkpoint",
     "chex.chexify": "chexify",
 }
 # Functions that call one of their arguments, and which.
@@ -83,6 +97,7 @@ CONTROL: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "jax.lax.scan": ("scan", (0,)),
     "jax.lax.map": ("scan", (0,)),
     "jax.lax.fori_loop": ("scan", (2,)),
+    "jax.lax.associative_scan": ("scan", (0,)),
     "jax.lax.while_loop": ("scan", (0, 1)),
     "jax.lax.cond": ("cond", (1, 2)),
     "jax.lax.switch": ("cond", (1,)),
@@ -91,6 +106,20 @@ CONTROL: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "jax.linearize": ("grad", (0,)),
     "jax.eval_shape": ("eval_shape", (0,)),
 }
+# By which keywords they are passed.
+CALLED_BY_CONTROL = frozenset(
+    {"f", "fn", "fun", "body_fun", "cond_fun", "true_fun", "false_fun", "branches"}
+)
+# What programs look for with hasattr, of what every JAX from 0.7 on has.
+OF_EVERY_JAX = frozenset(
+    {
+        *("jax.shard_map", "jax.tree", "jax.tree.map", "jax.make_mesh", "jax.set_mesh"),
+        *("jax.sharding.AxisType", "jax.typeof", "jax.lax.axis_size", "jax.random.key"),
+        *("jax.distributed.is_initialized", "jax.make_array_from_process_local_data", "jax.Array"),
+        *("jax.sharding.NamedSharding", "jax.sharding.get_abstract_mesh", "jax.debug.print"),
+    }
+)
+FIRST_OF_EVERY_JAX = (0, 7)
 TREE_MAPS = frozenset({"jax.tree.map", "jax.tree_map", "jax.tree_multimap", "optree.tree_map"})
 WITH_PATHS = frozenset({"jax.tree.map_with_path", "jax.tree_util.tree_map_with_path"})
 TREE_LEAVES = frozenset({"jax.tree.leaves", "jax.tree_leaves", "jax.tree_util.tree_leaves"})
@@ -115,7 +144,18 @@ FETCHES = frozenset(
 )
 # Functions that return their first argument, and those that call it with the others.
 ITSELF = "returns its argument"  # what functools.wraps(function) returns
-RETURN_THE_FIRST = frozenset({ITSELF, "staticmethod", "functools.update_wrapper"})
+RETURN_THE_FIRST = frozenset(
+    {ITSELF, "staticmethod", "functools.update_wrapper", "functools.cache", "functools.lru_cache"}
+)
+# What makes a dictionary, or an object with the attributes that it is given by keyword.
+MAKES_DICTIONARIES = frozenset(
+    {
+        *("dict", "collections.OrderedDict", "types.MappingProxyType", "types.SimpleNamespace"),
+        *("argparse.Namespace", "flax.core.FrozenDict", "flax.core.freeze"),
+        *("flax.core.frozen_dict.FrozenDict", "ml_collections.ConfigDict"),
+    }
+)
+FIELDS = frozenset({"dataclasses.field", "flax.struct.field", "equinox.field"})
 CALLS_THE_FIRST = frozenset({"asyncio.to_thread"})
 # Methods of executors and event loops that call one of their arguments, and which.
 CALLING_METHODS: Mapping[str, int] = {"submit": 0, "run_in_executor": 1}
@@ -232,6 +272,24 @@ MAKES_ARRAYS: Mapping[str, str] = {
     "jax.make_array_from_single_device_arrays": "global",
     "jax.make_array_from_callback": "global",
     "jax.experimental.multihost_utils.host_local_array_to_global_array": "global",
+}
+# Which argument is the shape of the array that a function makes, or the number of its rows.
+SHAPES: Mapping[str, int] = {
+    **{
+        f"{module}.{name}": 0
+        for module in ("numpy", "jax.numpy")
+        for name in ("zeros", "ones", "empty", "full")
+    },
+    **{f"numpy.random.{name}": 0 for name in ("rand", "randn", "random", "standard_normal")},
+    **{f"numpy.random.{name}": 2 for name in ("normal", "uniform", "randint")},
+    **{f"{module}.broadcast_to": 1 for module in ("numpy", "jax.numpy")},
+    **{f"jax.random.{name}": 1 for name in ("normal", "uniform", "split", "randint", "bits")},
+    # Methods of a generator.
+    "standard_normal": 0,
+    "random": 0,
+    "normal": 2,
+    "uniform": 2,
+    "integers": 2,
 }
 MAKE_CONSTANTS = frozenset(
     f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "array", "zeros_like", "ones_like")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from conformance.scanning.names import (
     COLLECTIVES,
@@ -11,8 +11,12 @@ from conformance.scanning.names import (
     MAKE_CONSTANTS,
     NOT_LEAVES,
     RETURNS,
+    SHAPES,
 )
-from conformance.scanning.values import UNKNOWN, Argument, Constant, Items, Reference, Value
+from conformance.scanning.values import Argument, Constant, Items, Reference, Value
+
+COMPUTED = "computed"  # of a number: it is a count no more
+ROWS_FOR_ALL = "rows for all devices"
 
 
 def maps_around(under: Sequence[str]) -> list[str]:
@@ -20,10 +24,18 @@ def maps_around(under: Sequence[str]) -> list[str]:
     return [word.removeprefix("in ") for word in under if word in ("in pmap", "in shard_map")]
 
 
-def counts_all_devices(value: Items) -> bool:
-    """Return whether the first item of a shape is the number of all devices."""
-    first = value.items[0] if value.items else UNKNOWN
-    return bool(first.tags & {"device count", "all devices"})
+def counts_all_devices(value: Value) -> bool:
+    """Return whether a shape, or the first item of it, is the number of all devices."""
+    if isinstance(value, Items):
+        return bool(value.items) and counts_all_devices(value.items[0])
+    return bool(value.tags & {"device count", "all devices"}) and COMPUTED not in value.tags
+
+
+def has_rows_by_count(name: str, options: Mapping[str, Argument]) -> bool:
+    """Return whether a function makes an array with as many rows as there are devices."""
+    at = SHAPES.get(name)
+    some = [options.get(key) for key in ("shape", "size", f"#{at}")]
+    return any(counts_all_devices(one.value) for one in some if one is not None)
 
 
 def tags_of_items(value: Items) -> set[str]:
@@ -64,10 +76,10 @@ def result_tags(name: str, options: dict[str, Argument], values: Sequence[Value]
         found.add("arange")
     if name == "jax.numpy.reshape" and len(values) > 1:
         shape = values[1]
-        if shape.tags & {"device count"} or (
-            isinstance(shape, Items) and counts_all_devices(shape)
-        ):
-            found.add("rows for all devices")
+        if counts_all_devices(shape):
+            found.add(ROWS_FOR_ALL)
+    if has_rows_by_count(name, options):
+        found.add(ROWS_FOR_ALL)
     return frozenset(found | _placement(name, options, values))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
+import multiprocessing
 import re
+import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
@@ -36,7 +37,17 @@ from conformance.scanning.sources import (
     read_python,
     read_text,
 )
-from conformance.scanning.values import Array, Class, Function, Items, Mapped, Partial, Value
+from conformance.scanning.values import (
+    UNKNOWN,
+    Array,
+    Class,
+    Function,
+    Instance,
+    Items,
+    Mapped,
+    Partial,
+    Value,
+)
 from conformance.scanning.versions import Release, release
 
 _SETUP = "setup.py"  # a program that is read for its requirements as well
@@ -163,12 +174,55 @@ def _parts(task: Task, chunks: Sequence[Sequence[str]], processes: int) -> Itera
     if processes == 1:
         yield from (evaluate(task, chunk) for chunk in chunks)
         return
+    found: dict[int, Part] = {}
+    busy: dict[Connection, int] = {}
+    next_chunk = iter(enumerate(chunks))
+
+    def give(link: Connection) -> None:
+        for number, chunk in next_chunk:
+            busy[link] = number
+            link.send(chunk)
+            return
+
     try:
-        with ProcessPoolExecutor(processes) as pool:
-            yield from pool.map(evaluate, itertools.repeat(task), chunks)
-    except BrokenProcessPool as error:
+        with _evaluating(task, processes) as links:
+            for link in links:
+                give(link)
+            for number in range(len(chunks)):
+                while number not in found:
+                    ready = wait(list(busy))
+                    for link in [one for one in busy if one in ready]:
+                        found[busy.pop(link)] = link.recv()
+                        give(link)
+                yield found.pop(number)
+    except (EOFError, ConnectionError) as error:
         message = "a process that evaluates files was killed; scan a part of the tree"
         raise PathError(message) from error
+
+
+@contextmanager
+def _evaluating(task: Task, count: int) -> Iterator[list[Connection]]:
+    """Start processes that evaluate the modules that they are sent, and kill them in the end.
+
+    An executor waits for the rest of the work when it is terminated, and may wait forever for a
+    message of which a killed process had written a part.
+    """
+    started: list[multiprocessing.Process] = []
+    links: list[Connection] = []
+    try:
+        for _ in range(count):
+            here, there = multiprocessing.Pipe()
+            started.append(multiprocessing.Process(target=_answer, args=(task, there), daemon=True))
+            started[-1].start()
+            there.close()  # so that the process's end is the end of the link
+            links.append(here)
+        yield links
+    finally:
+        running = [one for one in started if one.pid is not None]
+        for one in running:
+            one.kill()
+        for one in running:
+            one.join()
 
 
 def _relevant(
@@ -242,6 +296,17 @@ def _keep(
 # In each process
 
 
+def _answer(task: Task, link: Connection) -> None:
+    """Evaluate the modules that arrive, until the parent is gone or kills this process."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is answered by the parent
+    while True:
+        try:
+            link.send(evaluate(task, link.recv()))
+        except (EOFError, ConnectionError):
+            return
+
+
 def _interpreter(task: Task) -> Interpreter:
     def read(module: str) -> Source | None:
         file, path = task.modules[module]
@@ -297,6 +362,9 @@ def exported(run: Interpreter, scope: Scope) -> set[str]:
     of one.
     """
     results = {place[0]: value for place, value in run.known.items()}
+    for node, one in run.instances.items():
+        if isinstance(one, Instance):
+            results[node] = Items(items=tuple(one.attributes.values()))
     return {name for name, value in scope.variables.items() if _matters(value, results)}
 
 
@@ -312,7 +380,7 @@ def _matters(value: Value, results: dict[object, Value], depth: int = 0) -> bool
             result = results.get(id(value.node))
             return isinstance(result, Mapped | Array | Items) and _matters(result, results, depth)
         case Class():
-            return depth == 0 and any(
-                _matters(one, results, 1) for one in value.scope.variables.values()
-            )
+            attributes = results.get(id(value.node), UNKNOWN)
+            some = (attributes, *value.scope.variables.values())
+            return depth == 0 and any(_matters(one, results, 1) for one in some)
     return False

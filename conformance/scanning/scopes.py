@@ -16,6 +16,7 @@ BUILTINS = frozenset(
         *("print", "float", "int", "str", "repr", "list", "tuple", "enumerate", "zip", "iter"),
         *("reversed", "sorted", "len", "format", "range", "getattr", "isinstance", "dict", "next"),
         *("sum", "max", "min", "any", "all", "staticmethod", "super", "map", "filter"),
+        *("setattr",),
     }
 )
 

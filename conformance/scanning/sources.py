@@ -26,6 +26,9 @@ class UnreadableError(ValueError):
 
 
 # Functions that refuse a mesh whose axes are Auto.
+_OF_SEVERAL_PROCESSES = re.compile(
+    r"distributed\.initialize|\bprocess_(?:index|count)\b|\bhost_(?:id|count)\b|\bmultihost_utils\b"
+)
 _OF_EXPLICIT_AXES = re.compile(
     r"\bjax\.(?:sharding\.)?(?:reshard|explicit_axes)\("
     r"|\bfrom jax(?:\.sharding)? import [^\n]*\b(?:reshard|explicit_axes)\b"
@@ -64,6 +67,11 @@ class Source:
     def style(self) -> frozenset[str]:
         """Return the style of code that a file is written in."""
         return frozenset({"explicit axes"} if _OF_EXPLICIT_AXES.search(self.text) else ())
+
+    @cached_property
+    def of_several_processes(self) -> bool:
+        """Return whether a program is written for several processes."""
+        return _OF_SEVERAL_PROCESSES.search(self.text) is not None
 
     @cached_property
     def tree(self) -> cst.Module:

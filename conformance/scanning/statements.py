@@ -19,6 +19,7 @@ from conformance.scanning.values import (
     Function,
     Instance,
     Items,
+    Mapped,
     Value,
     merged,
 )
@@ -34,6 +35,13 @@ Body = cst.BaseSuite | Sequence[cst.BaseStatement]
 
 def block(run: Interpreter, scope: Scope, body: Body) -> bool:
     """Evaluate statements in order; return whether they end by return, raise, continue or break."""
+    within = run.within
+    ended = _in_order(run, scope, body)
+    run.within = within
+    return ended
+
+
+def _in_order(run: Interpreter, scope: Scope, body: Body) -> bool:
     if isinstance(body, cst.SimpleStatementSuite):
         return any(small(run, scope, one) for one in body.body)
     statements = body.body if isinstance(body, cst.BaseSuite) else body
@@ -224,6 +232,8 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     # A function that returns one literal: a way that was switched off.
     if isinstance(node.test, cst.Call) and isinstance(test, Constant) and test.value is False:
         known = False
+    if known is None:
+        known = _is_none(scope, node.test)
     if known is not None:
         return _only_way(run, scope, node, taken=known)
     before, attributes = dict(scope.variables), _attributes(scope)
@@ -250,7 +260,27 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     for instance, values in set_here:
         for name, value in values.items():
             instance.attributes[name] = merged(value, instance.attributes.get(name))
+    if one_process and ended != other:  # one process has left: the others run what follows
+        run.within = (*outer, *one_process)
     return ended and other and node.orelse is not None
+
+
+def _is_none(scope: Scope, test: cst.BaseExpression) -> bool | None:
+    """Return whether `name is None` or `name is not None` holds; None if unknown."""
+    match test:
+        case cst.Comparison(
+            left=cst.Name(name),
+            comparisons=[
+                cst.ComparisonTarget(
+                    operator=cst.Is() | cst.IsNot() as operator, comparator=cst.Name("None")
+                )
+            ],
+        ):
+            value = scope.variables.get(name, UNKNOWN)
+            none = isinstance(value, Constant) and value.value is None
+            if none or isinstance(value, Function | Mapped):
+                return none is isinstance(operator, cst.Is)
+    return None
 
 
 _States = list[tuple[Instance, dict[str, Value]]]
@@ -348,6 +378,7 @@ def _try(run: Interpreter, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
     ended = block(run, scope, node.body)
     run.within = within
     states = [scope.variables] if not ended else []
+    attributes = _attributes(scope)
     # What the body donated may be gone when it raises.
     donated = {k: v for k, v in scope.variables.items() if isinstance(v, Donated)}
     for handler in node.handlers:
@@ -356,6 +387,9 @@ def _try(run: Interpreter, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
         if not block(run, scope, handler.body):
             states.append(scope.variables)
     run.within = within
+    for instance, values in attributes:
+        for name, value in values.items():
+            instance.attributes[name] = merged(value, instance.attributes.get(name))
     scope.taken_over(*(states or [before]))
     for extra in (node.orelse, node.finalbody):
         if extra is not None:

@@ -22,7 +22,7 @@ from conformance.scanning.names import (
     TREE_FLATTENS,
     TREE_LEAVES,
 )
-from conformance.scanning.results import result_tags
+from conformance.scanning.results import ROWS_FOR_ALL, result_tags
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
@@ -37,6 +37,13 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
+# What is so of a tree if it is so of its leaves.
+_OF_LEAVES = frozenset(
+    {
+        *("rows of this process", ROWS_FOR_ALL),
+        *("on one device", "placed otherwise", "on an explicit mesh"),
+    }
+)
 _UNREPLICATE = "flax.jax_utils.unreplicate"
 
 
@@ -69,7 +76,7 @@ def tree_map(
         if tree is not None:
             return Array(of=found.of, structure=tree.structure, facts=found.facts, row=found.row)
         return replace(found, leaf=False)  # a display of arrays
-    return Value(found.tags & {"rows of this process", "rows for all devices"})
+    return Value(found.tags & _OF_LEAVES)
 
 
 def mapped(

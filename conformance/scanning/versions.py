@@ -11,7 +11,8 @@ import libcst as cst
 from packaging.version import InvalidVersion, Version
 
 from conformance.scanning import expressions
-from conformance.scanning.names import canonical
+from conformance.scanning.imports import dotted
+from conformance.scanning.names import FIRST_OF_EVERY_JAX, OF_EVERY_JAX, canonical
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import Reference, Value, with_tags
 
@@ -51,6 +52,8 @@ def holds(scope: Scope, test: cst.BaseExpression, jax: Release) -> bool | None:
         return None if inner is None else not inner
     if isinstance(test, cst.BooleanOperation):
         return _both(scope, test, jax)
+    if _is_of_every_jax(scope, test):
+        return True if jax >= FIRST_OF_EVERY_JAX else None
     if not (jax and isinstance(test, cst.Comparison) and len(test.comparisons) == 1):
         return None
     other = test.comparisons[0]
@@ -62,6 +65,20 @@ def holds(scope: Scope, test: cst.BaseExpression, jax: Release) -> bool | None:
     if is_version(scope, other.comparator) and (bound := _constant(test.left)):
         return compare(*_alike(bound, jax))
     return None
+
+
+def _is_of_every_jax(scope: Scope, test: cst.BaseExpression) -> bool:
+    """Return whether a condition is that a module has a name which every JAX from 0.7 on has."""
+    match test:
+        case cst.Call(
+            func=cst.Name("hasattr"),
+            args=[cst.Arg(owner), cst.Arg(cst.SimpleString() as name)],
+        ):
+            first, _, rest = f"{dotted(owner)}.{name.raw_value}".partition(".")
+            module = scope.value(first)
+            full = f"{module.name}.{rest}" if isinstance(module, Reference) else ""
+            return canonical(full) in OF_EVERY_JAX
+    return False
 
 
 def _both(scope: Scope, test: cst.BooleanOperation, jax: Release) -> bool | None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import libcst as cst
 import pytest
+from processes import MARK, before_its_end, end, gone, new_mark, outside_pytest, pids
 
+from conformance.commandline.ending import EXIT_TERMINATED
 from conformance.scanning import sources
 from conformance.scanning.rendering import escaped
 from harness.commandline.command import DONE, FAILED, FOUND
@@ -26,6 +32,7 @@ def main(x):
     return f(x)[0]  # the first
 """
 CLEAN = "import jax\n\nf = jax.jit(lambda x: x + 1)\n"
+TERMINATED_S = 10.0  # far less than its processes need for the files that they have
 Capture = pytest.CaptureFixture[str]
 
 
@@ -361,8 +368,8 @@ def test_fixes_keep_comments_and_formatting_and_name_their_clauses(
     cst.parse_module(fixed)
     for clause in ("outputs.unreplicate.shard.rows", "drop_in.sharded.float32.np-stack"):
         assert clause in said
-    for gone in ("jax_pmap_shmap_merge", "device_put_", '["loss"][0]'):
-        assert gone not in fixed
+    for removed in ("jax_pmap_shmap_merge", "device_put_", '["loss"][0]'):
+        assert removed not in fixed
     for kept in ("  # numbers\n", "  # copies\n", ",  # first\n            jax.tree.map("):
         assert kept in fixed
     assert "numpy as np" in fixed
@@ -421,3 +428,29 @@ def test_the_hook_runs_the_command() -> None:
     text = file.read_text()
     assert "entry: pmap-conformance scan\n" in text
     assert shutil.which("pmap-conformance") is None or 'args: ["."]' in text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("to_all", [False, True])
+def test_sigterm_ends_a_scan_and_its_processes_at_once(to_all: bool, folder: Path) -> None:
+    slow = CLEAN.replace("jit", "pmap") + "".join(
+        f"def f{at}(x):\n    return f(x) + 1, [y for y in f(x)]\n" for at in range(400)
+    )
+    write(folder, **{f"m{at}": slow for at in range(200)})
+    mark = new_mark()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness.commandline", "scan", ".", *SIDES, "--jobs", "2"],
+        env={**outside_pytest(), MARK: mark},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert before_its_end(process, lambda: len(pids(mark)) == 3)
+        (os.killpg if to_all else os.kill)(process.pid, signal.SIGTERM)
+        assert gone(mark, TERMINATED_S)
+        assert process.wait() == EXIT_TERMINATED
+    finally:
+        end(mark)
+        process.communicate()

@@ -28,6 +28,14 @@ step = jax.pmap(lambda x: x + 1)
 def make(f):
     return jax.pmap(f)
 """
+TRAINER = """
+import jax
+class Trainer:
+    def __init__(self, scale):
+        self.step = jax.pmap(lambda x: x * scale)
+class SubTrainer(Trainer):
+    pass
+"""
 FIRST = """
 import jax
 def first(tree):
@@ -137,6 +145,24 @@ def tree(folder: Path, files: dict[str, str]) -> Path:
                 "main": "from pkg.maps import make\ndef f(x):\n    return make(len)(x)[0]\n",
             },
             id="wrapper",
+        ),
+        pytest.param(
+            "return some.step(x)[0]",
+            {
+                "pkg/maps": TRAINER,
+                "main": "import jax\nfrom pkg.maps import Trainer\n"
+                "def f(some: Trainer, x):\n    return some.step(x)[0]\n",
+            },
+            id="annotated with an imported class",
+        ),
+        pytest.param(
+            "return trainer.step(x)[0]",
+            {
+                "pkg/maps": TRAINER,
+                "main": "import jax\nfrom pkg.maps import SubTrainer, Trainer\n"
+                "def f(trainer, x):\n    return trainer.step(x)[0]\n",
+            },
+            id="named like an imported class",
         ),
         pytest.param(
             "return jax.tree.map(lambda x: x[0], tree)",

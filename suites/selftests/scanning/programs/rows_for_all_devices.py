@@ -1,5 +1,6 @@
 import jax
 
+jax.distributed.initialize()
 step = jax.pmap(lambda x: x.sum())
 
 def main(batch):
