@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
@@ -17,7 +18,8 @@ _FUNCTIONS: list[Callable[[int], Any]] = []  # of the pools of this process; a f
 def in_processes(function: Callable[[int], R], count: int) -> Iterator[R]:
     """Yield `function(0)` to `function(count - 1)` in order; only the results are pickled."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    if cores < 2 or count < 2:
+    # JAX has threads once it computes, and a fork could wait for ever for one of their locks.
+    if cores < 2 or count < 2 or "jax" in sys.modules:
         yield from map(function, range(count))
         return
     _FUNCTIONS.append(function)

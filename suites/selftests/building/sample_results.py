@@ -45,7 +45,7 @@ def sample() -> list[Record]:
         "crashed",
         implementation="shard_map",
         reason=HOSTILE,
-        findings=[finding(HOSTILE, expected=HOSTILE, step=HOSTILE)],
+        findings=[finding(HOSTILE, "value", expected=HOSTILE, step=HOSTILE)],
         deviation=deviation(link="javascript:alert(1)", why=HOSTILE, observed=HOSTILE),
         fault=fault("crashed", detail=HOSTILE, processes=[unknown]),
         observations=[hostile_observation()],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from conformance.commands.parallel import in_processes
 
 
-def test_results_come_in_order_from_other_processes() -> None:
+def test_results_come_in_order_from_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+
     def late(number: int) -> tuple[int, int]:
         time.sleep(0.2 if number == 0 else 0)
         return number, os.getpid()
@@ -28,3 +31,8 @@ def test_an_error_reaches_the_caller_and_a_later_call_works() -> None:
     with pytest.raises(ValueError, match="number 0"):
         list(in_processes(fails, 3))
     assert list(in_processes(lambda number: number, 3)) == [0, 1, 2]
+
+
+def test_where_jax_is_imported_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jax", sys)
+    assert set(in_processes(lambda number: os.getpid(), 3)) == {os.getpid()}

@@ -44,7 +44,8 @@ def marks(page: Element, meaning: str) -> list[Element]:
     return [
         one
         for one in page.iter()
-        if one.get("aria-label") == meaning or (one.tag != "p" and text_in(one) == f"✗ {meaning}")
+        if meaning in (one.get("aria-label"), one.get("title"))
+        or (one.tag != "p" and text_in(one) == f"✗ {meaning}")
     ]
 
 

@@ -37,8 +37,8 @@ def test_every_kind_of_event_has_a_rule() -> None:
 @pytest.mark.parametrize(
     ("raw", "says"),
     [
-        ([], r"must be written \[\[find\]\]"),
-        ("call", r"must be written \[\[find\]\]"),
+        ([], r"write each rule as \[\[find\]\]"),
+        ("call", r"write each rule as \[\[find\]\]"),
         ([{}], "event '' is none of name, call"),
         ([{"event": "calls"}], "event 'calls' is none of"),
         ([{"event": "call"}], "would match every such event"),
