@@ -252,9 +252,9 @@ class ByClause:
     def __getitem__(self, clause: str) -> tuple[Deviation, ...]:
         """Return the entries that name a clause, in their order."""
         if clause not in self._found:
-            at = set(self._of_id.get(clause, ()))
-            at.update(at for pattern, at in self._patterns if fnmatchcase(clause, pattern))
-            self._found[clause] = tuple(self._entries[one] for one in sorted(at))
+            places = set(self._of_id.get(clause, ()))
+            places.update(at for pattern, at in self._patterns if fnmatchcase(clause, pattern))
+            self._found[clause] = tuple(self._entries[at] for at in sorted(places))
         return self._found[clause]
 
 

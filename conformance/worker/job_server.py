@@ -41,7 +41,6 @@ from conformance.worker.jobs import POLL_S, Ended, Job, Place, end_all, reserve,
 
 IDLE_S = 120.0  # after which a server ends that nobody asks: it holds an import of jax, some 200 MB
 _READ_BY_IMPORT = ("JAX_", "XLA_", "TF_", "LD_")  # variables that the import looks at
-AS_BY_A_SHELL = "as-by-a-shell"  # a zygote ignores signals that a program of a worker's does not
 _GREETING = b"ready\n"  # until it is sent, nothing of a job was started
 _MOST_REQUEST = 1 << 20  # bytes
 
@@ -63,7 +62,6 @@ class JobServers:
     def __init__(self) -> None:
         self.cpu_seconds = 0.0  # that the jobs of this process have used
         self.start: Callable[[str, Mapping[str, str]], None] = self._start
-        self._options: tuple[str, ...] = ()
         self._folder = Path()
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -76,8 +74,7 @@ class JobServers:
         self.start = request
 
     def answer(self, requests: socket.socket) -> None:
-        """Start the server that a forked process has asked for, with the signals of a shell."""
-        self._options = (AS_BY_A_SHELL,)
+        """Start the server that a forked process has asked for."""
         self.start(*json.loads(requests.recv(_MOST_REQUEST)))
 
     def make_folder(self) -> None:
@@ -126,7 +123,7 @@ class JobServers:
         running = self._started.get(name)
         if running is None or running.poll() is not None:
             self._started[name] = subprocess.Popen(
-                [sys.executable, "-u", "-m", __name__, str(self._folder / name), *self._options],
+                [sys.executable, "-u", "-m", __name__, str(self._folder / name)],
                 stdin=subprocess.DEVNULL,
                 env=dict(variables) | {"PYTHONPATH": str(Path(__file__).parents[2])},
             )
@@ -312,9 +309,11 @@ def _end() -> None:
     os._exit(1)
 
 
-def _signals_as_by_a_shell() -> None:
+def _as_started_by_a_shell() -> None:
+    """Undo what this process inherits of its parent's signals and output."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    os.dup2(2, 1)
 
 
 def _import_jax() -> None:
@@ -326,9 +325,7 @@ def _import_jax() -> None:
 
 if __name__ == "__main__":
     end_with_parent(_end)
-    if AS_BY_A_SHELL in sys.argv:
-        _signals_as_by_a_shell()
-    os.dup2(2, 1)
+    _as_started_by_a_shell()
     _import_jax()
     asked = listen(sys.argv[1])
     to_run = handle(asked) if asked else None

@@ -246,7 +246,12 @@ def test_a_forked_process_sees_what_a_started_one_sees(tmp_path: Path) -> None:
     program.write_text(SEES)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")} | GIVEN
     job = Job(str(program), 2, 3, environment)
-    started, forked = run_job(job), job_server.run(job)
+    # As in a worker: a shell starts what runs in the background with it ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        started, forked = run_job(job), job_server.run(job)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert [(one.status, one.out, one.err) for one in forked] == [
         (one.status, one.out, one.err) for one in started
     ]
