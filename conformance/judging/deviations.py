@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -121,6 +121,14 @@ class Deviation:
     def names(self, clause: str) -> bool:
         """Return whether the entry names this clause."""
         return any(_matches(clause, pattern) for pattern in self.clause)
+
+    def named_in(self, ids: Collection[str]) -> Iterator[str]:
+        """Yield those of `ids` that the entry names, once for each of its patterns."""
+        for pattern in self.clause:
+            if _WILDCARDS.isdisjoint(pattern):
+                yield from (pattern,) if pattern in ids else ()
+            else:
+                yield from (id for id in ids if fnmatchcase(id, pattern))
 
     def matches(
         self,
@@ -303,19 +311,16 @@ def unmatched(
     """Return the entries that match none of `cells` (clause, implementation, jax, platform,
     topology).
     """
-    by_clause: dict[str, list[tuple[str, str, str, str, str]]] = {}
+    every = tuple(entries)
+    places = {id(entry): at for at, entry in enumerate(every)}
+    found, unseen = ByClause(every), set(range(len(every)))
     for cell in cells:
-        by_clause.setdefault(cell[0], []).append(cell)
-    return [
-        entry
-        for entry in entries
-        if not any(
-            entry.matches(*cell)
-            for clause, some in by_clause.items()
-            if entry.names(clause)
-            for cell in some
-        )
-    ]
+        unseen -= {
+            at
+            for entry in found[cell[0]]
+            if (at := places[id(entry)]) in unseen and entry.matches(*cell)
+        }
+    return [every[at] for at in sorted(unseen)]
 
 
 def of_no_clause(entries: Iterable[Deviation], clauses: Iterable[str]) -> list[str]:

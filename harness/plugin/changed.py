@@ -30,7 +30,7 @@ def clauses(catalogue: Catalogue, ref: str, progress: Callable[[str], None]) -> 
     for file in files:
         if file.match(f"{SECTIONS}/*/*.toml"):
             changed = _changed_entries(ref, file)
-            found |= {id for id in catalogue.clauses if any(one.names(id) for one in changed)}
+            found.update(id for one in changed for id in one.named_in(catalogue.clauses))
     shared = sorted(name for name in modules if not name.startswith(f"{PACKAGE}."))
     if shared:
         progress(

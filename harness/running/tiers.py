@@ -10,7 +10,6 @@ import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
@@ -152,7 +151,7 @@ class _Choice:
         for entry in entries:
             runs = [
                 run
-                for id in _named(entry.clause, by_clause)
+                for id in entry.named_in(by_clause)
                 for run, cell in by_clause[id]
                 if self._matches(entry, cell)
             ]
@@ -198,15 +197,6 @@ class _Choice:
             for id in named
         ]
         return 2 * sum(several) > len(several)
-
-
-def _named(patterns: Iterable[str], ids: Mapping[str, object]) -> Iterator[str]:
-    """Yield the ids that match some patterns; most patterns are ids."""
-    for pattern in patterns:
-        if not set("*?[").isdisjoint(pattern):
-            yield from (id for id in ids if fnmatchcase(id, pattern))
-        elif pattern in ids:
-            yield pattern
 
 
 _parsed: Callable[[str], Topology] = functools.cache(Topology.parse)

@@ -79,9 +79,8 @@ def test_every_entry_with_a_cell_on_the_two_targets_is_shown() -> None:
     for entry in ENTRIES:
         cells = [
             cell
-            for clause, some in by_clause.items()
-            if entry.names(clause)
-            for cell in some
+            for clause in entry.named_in(by_clause)
+            for cell in by_clause[clause]
             if matches(entry, cell)
         ]
         shown += bool(cells)
@@ -96,7 +95,7 @@ def test_every_cause_with_a_cell_on_the_two_targets_is_shown() -> None:
             found |= {one.cause for one in named[cell.clause] if matches(one, cell)}
         return found
 
-    named = {id: [e for e in ENTRIES if e.names(id)] for id in CATALOGUE.clauses}
+    named = deviations.ByClause(ENTRIES)
     running = {cell for cell in every_cell() if applies(cell)}
     assert causes(chosen().cells) == causes(running)
     assert len(causes(running)) > 100
@@ -209,10 +208,9 @@ def session(**chosen_options: Any) -> Session:
 
 def test_a_session_collects_its_tier() -> None:
     sections = CATALOGUE.sections()
-    core_cells = [c for s in sections for c in session(tier=tiers.CORE).cells(s)]
-    assert set(core_cells) == chosen().cells
-    full = [c for s in sections for c in session().cells(s)]
-    assert set(full) == set(every_cell())
+    of_core, of_full = session(tier=tiers.CORE), session()
+    assert {c for s in sections for c in of_core.cells(s)} == chosen().cells
+    assert {c for s in sections for c in of_full.cells(s)} == set(every_cell())
 
 
 @pytest.mark.parametrize(
