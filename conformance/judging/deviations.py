@@ -120,7 +120,7 @@ class Deviation:
 
     def names(self, clause: str) -> bool:
         """Return whether the entry names this clause."""
-        return any(_matches(clause, pattern) for pattern in self.clause)
+        return clause in self.clause or any(_matches(clause, one) for one in self.clause)
 
     def named_in(self, ids: Collection[str]) -> Iterator[str]:
         """Yield those of `ids` that the entry names, once for each of its patterns."""
@@ -142,12 +142,24 @@ class Deviation:
         """Return whether the entry applies to this cell; `packages` are the target's, None for any
         target.
         """
+        return self.names(clause) and self.applies(
+            implementation, jax, platform, topology, packages
+        )
+
+    def applies(
+        self,
+        implementation: str,
+        jax: str,
+        platform: str,
+        topology: str,
+        packages: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Return whether the entry applies to this cell of a clause that it names."""
         return (
-            self.names(clause)
-            and implementation in self.implementation
-            and any(fnmatchcase(platform, p) for p in self.platform)
+            implementation in self.implementation
+            and _matches_any(platform, self.platform)
             and any(
-                _within(versions, jax) and any(fnmatchcase(topology, t) for t in topologies)
+                _within(versions, jax) and _matches_any(topology, topologies)
                 for versions, topologies in self.cells or ((self.jax, self.topology),)
             )
             and (packages is None or self._has(packages))
@@ -171,10 +183,10 @@ class Deviation:
         parts = []
         if implementation not in self.implementation:
             parts.append(", ".join(self.implementation))
-        if not any(fnmatchcase(platform, p) for p in self.platform):
+        if not _matches_any(platform, self.platform):
             parts.append(f"platform {', '.join(self.platform)}")
         here = [
-            (_within(versions, jax), any(fnmatchcase(topology, t) for t in topologies))
+            (_within(versions, jax), _matches_any(topology, topologies))
             for versions, topologies in self.cells or ((self.jax, self.topology),)
         ]
         if not any(map(all, here)):
@@ -408,6 +420,11 @@ def _matches(clause: str, pattern: str) -> bool:
     if _WILDCARDS.isdisjoint(pattern):
         return clause == pattern
     return fnmatchcase(clause, pattern)
+
+
+def _matches_any(name: str, patterns: tuple[str, ...]) -> bool:
+    """Return whether a name matches one of some shell patterns; most are `*`."""
+    return "*" in patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 @functools.lru_cache(maxsize=4096)  # a run asks the same few questions for every cell

@@ -126,7 +126,7 @@ class _Choice:
     def _runs(self, cell: CellId) -> bool:
         """Return whether the cell runs at all, as far as that is known without its target."""
         version = self.versions.get(cell.target)
-        gone = version is not None and Version(version) not in HAS_LEGACY
+        gone = version is not None and not _has_legacy(version)
         if cell.implementation == LEGACY_PMAP and gone and not self._clause(cell).selects:
             return False
         topology = _parsed(cell.topology)
@@ -153,7 +153,7 @@ class _Choice:
                 run
                 for id in entry.named_in(by_clause)
                 for run, cell in by_clause[id]
-                if self._matches(entry, cell)
+                if self._applies(entry, cell)
             ]
             if runs:
                 groups.append(runs)
@@ -163,10 +163,10 @@ class _Choice:
                 causes.setdefault(cause, []).extend(run for run, _ in found)
         return iter(sorted((*groups, *causes.values()), key=lambda runs: (len(runs), min(runs))))
 
-    def _matches(self, entry: Deviation, cell: CellId) -> bool:
+    def _applies(self, entry: Deviation, cell: CellId) -> bool:
         version = self.versions.get(cell.target)
-        return version is not None and entry.matches(
-            cell.clause, cell.implementation, version, self.platform, cell.topology
+        return version is not None and entry.applies(
+            cell.implementation, version, self.platform, cell.topology
         )
 
     def _of_facts(self) -> Iterator[list[Run]]:
@@ -197,6 +197,11 @@ class _Choice:
             for id in named
         ]
         return 2 * sum(several) > len(several)
+
+
+@functools.cache
+def _has_legacy(version: str) -> bool:
+    return Version(version) in HAS_LEGACY
 
 
 _parsed: Callable[[str], Topology] = functools.cache(Topology.parse)
