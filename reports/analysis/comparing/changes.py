@@ -219,8 +219,10 @@ def _same_cause(old: Outcome, new: Outcome) -> bool:
 
 def cause_of(outcome: Outcome) -> str:
     """Return the slug of the known issue that excuses a cell; empty if none does."""
-    found = (run.cell.deviation for run in reversed(outcome.runs))
-    return next((one.cause for one in found if one is not None), "")
+    for run in reversed(outcome.runs):
+        if run.cell.deviation is not None:
+            return run.cell.deviation.cause
+    return ""
 
 
 def _grouped(changes: Iterable[Change], old: Results, new: Results) -> list[Group]:

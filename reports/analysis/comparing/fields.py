@@ -12,7 +12,7 @@ import dataclasses
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,16 +83,32 @@ class Compared:
         return False
 
 
+Steps = Sequence[tuple[Any, Mapping[str, Json]]]  # per process: its number, and its steps by name
+
+
 def compare_cells(one: Cell, other: Cell) -> Compared:
     """Compare every process of `one` with the same process of `other`."""
     found = Compared()
-    if not found.note("", FAULT, _fault(one), _fault(other)):
-        return found
-    there = {o.get("process"): o for o in in_known_form(other)}
-    for observation in in_known_form(one):
-        if observation.get("process") in there:
-            _processes(found, observation, there[observation.get("process")])
+    if found.note("", FAULT, _fault(one), _fault(other)):
+        _processes(found, steps_of(one), steps_of(other))
     return found
+
+
+def compare_steps(one: Steps, other: Steps) -> Compared:
+    """Compare steps of two cells with the same fault, such as one step of each."""
+    found = Compared()
+    _processes(found, one, other)
+    return found
+
+
+def same_fault(one: Cell, other: Cell) -> bool:
+    """Return whether neither cell has a fault, or both the same; others are not compared."""
+    return _fault(one) == _fault(other)
+
+
+def steps_of(cell: Cell) -> Steps:
+    """Return the steps of every process; ResultsError if they are of an unknown form."""
+    return [(one.get("process"), _steps(one)) for one in in_known_form(cell)]
 
 
 def _fault(cell: Cell) -> str:
@@ -102,14 +118,20 @@ def _fault(cell: Cell) -> str:
     return " ".join([cell.fault.kind, *signals])
 
 
-def _processes(found: Compared, one: Json, other: Json) -> None:
-    here, there = _steps(one), _steps(other)
-    for name in dict.fromkeys([*here, *there]):
-        if name in here and name in there:
-            _step(found, name, here[name], there[name])
-        else:
-            outcome = [str(s[name].get("outcome")) if name in s else ABSENT for s in (here, there)]
-            found.note(name, OUTCOME, *outcome)
+def _processes(found: Compared, one: Steps, other: Steps) -> None:
+    of_process = dict(other)
+    for process, here in one:
+        there = of_process.get(process)
+        if there is None:
+            continue
+        for name in dict.fromkeys([*here, *there]):
+            if name in here and name in there:
+                _step(found, name, here[name], there[name])
+            else:
+                outcome = [
+                    str(s[name].get("outcome")) if name in s else ABSENT for s in (here, there)
+                ]
+                found.note(name, OUTCOME, *outcome)
 
 
 def _steps(observation: Json) -> dict[str, Json]:

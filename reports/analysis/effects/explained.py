@@ -17,7 +17,13 @@ from conformance.model.verdicts import Verdict
 from reports.analysis.comparing import fields
 from reports.analysis.comparing.agreement import Pair, documented, failed_steps
 from reports.analysis.comparing.entries import Entry, within
-from reports.analysis.comparing.fields import Difference, compare_cells
+from reports.analysis.comparing.fields import (
+    Difference,
+    Steps,
+    compare_steps,
+    same_fault,
+    steps_of,
+)
 from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.known import Known
 from reports.store.alike import likeness
@@ -73,7 +79,8 @@ class Explained:
         self._entries = [one for one in entries if self._carried(one)]
         self._known = [one for one in known if self._carried(one)]
         self._ranges = sorted({one.jax for one in self._entries if one.jax})
-        self._differences: dict[tuple[Hashable, Hashable], tuple[Difference, ...]] = {}
+        self._differences: dict[Hashable, tuple[Difference, ...]] = {}
+        self._steps: dict[Hashable, Steps] = {}
         self._known_of: dict[Hashable, Known | None] = {}
         self._candidates_of: dict[Hashable, list[Entry]] = {}
         self._entry_of: dict[Hashable, Entry | None] = {}
@@ -138,8 +145,8 @@ class Explained:
             return None  # comparing cells costs more than anything else here
         found = [
             (one.field, entry)
-            for one in self._between(old, new)
-            if one.field in shows and one.step == shown.step
+            for one in self._between(old, new, shown.step)
+            if one.field in shows
             if (entry := self._entry(one, old, new)) is not None
         ]
         causes = {entry.cause: entry for _, entry in found if entry.cause}
@@ -156,14 +163,28 @@ class Explained:
             self._candidates_of[asked] = [one for one in some if one.matches_place(*place)]
         return self._candidates_of[asked]
 
-    def _between(self, old: CellKey, new: CellKey) -> tuple[Difference, ...]:
+    def _between(self, old: CellKey, new: CellKey, step: str) -> tuple[Difference, ...]:
+        """Return the differences in one step of two cells."""
         one, other = self._cell(old), self._cell(new)
-        if one is None or other is None:
+        if one is None or other is None or not same_fault(one, other):
             return ()
         alike = likeness(one) or old, likeness(other) or new
-        if alike not in self._differences:
-            self._differences[alike] = tuple(compare_cells(one, other).differences)
-        return self._differences[alike]
+        asked = *alike, step
+        if asked not in self._differences:
+            steps = (
+                self._step(cell, at, step) for cell, at in zip((one, other), alike, strict=True)
+            )
+            self._differences[asked] = tuple(compare_steps(*steps).differences)
+        return self._differences[asked]
+
+    def _step(self, cell: Cell, alike: Hashable, step: str) -> Steps:
+        """Return one step of every process of a cell: a cell is read for many comparisons."""
+        if (alike, step) not in self._steps:
+            self._steps[alike, step] = [
+                (process, {name: one for name, one in steps.items() if name == step})
+                for process, steps in steps_of(cell)
+            ]
+        return self._steps[alike, step]
 
     def _entry(self, difference: Difference, old: CellKey, new: CellKey) -> Entry | None:
         between, jax = (old.implementation, new.implementation), new.target.jax or ""

@@ -61,6 +61,8 @@ class Hazard:
     why: str  # what its deviation entry says of it
     shown: dict[CellKey, ShownEffect] = field(default_factory=dict)
     ran: dict[Place, bool] = field(default_factory=dict)
+    _topologies: dict[tuple[str, str | None], set[str]] = field(default_factory=dict)
+    _gathered: int = 0  # cells in `_topologies`
 
     @property
     def clauses(self) -> tuple[str, ...]:
@@ -96,11 +98,13 @@ class Hazard:
         """Return on which topologies it shows; `A_JOB` for programs that start their own
         processes.
         """
-        found = {
-            A_JOB if of_job(shown.step) else key.topology
-            for key, shown in self.shown.items()
-            if key.implementation == implementation and key.target.jax == jax
-        }
+        if self._gathered != len(self.shown):
+            self._topologies.clear()
+            for key, shown in self.shown.items():
+                here = self._topologies.setdefault((key.implementation, key.target.jax), set())
+                here.add(A_JOB if of_job(shown.step) else key.topology)
+            self._gathered = len(self.shown)
+        found = self._topologies.get((implementation, jax), ())
         return tuple(sorted(found, key=topology_order))
 
 

@@ -177,12 +177,20 @@ class Effects:
 
     def column(self, side: Side) -> tuple[Cellular | None, ...]:
         """Return, per row, the cell of `side`, or None where it does not apply."""
-        if side.place not in self._columns:
-            self._columns[side.place] = tuple(
-                self._cellular(cell_of(self.results, row.clause.clause, row.topology, side))
+        place = implementation, target = side.place
+        if place not in self._columns:
+            self._columns[place] = tuple(
+                self._cellular(
+                    CellKey(
+                        row.clause.clause,
+                        target,
+                        JAX if row.maps_nothing else implementation,
+                        row.topology,
+                    )
+                )
                 for row in self.rows
             )
-        return self._columns[side.place]
+        return self._columns[place]
 
     def in_rows(self, old: Side, new: Side) -> list[ShownEffect | None]:
         """Return, per row, the effect from one side to another; None where the new side was not
@@ -197,10 +205,11 @@ class Effects:
         return found
 
     def _digested(self, side: Side) -> tuple[Digest | None, ...]:
-        if side.place not in self._digests_of:
+        place = side.place
+        if place not in self._digests_of:
             digests = (None if cell is None else cell.digest for cell in self.column(side))
-            self._digests_of[side.place] = tuple(digests)
-        return self._digests_of[side.place]
+            self._digests_of[place] = tuple(digests)
+        return self._digests_of[place]
 
     def derive(self, old: Digest | None, new: Digest) -> ShownEffect:
         """Return the effect between two digests of this object."""

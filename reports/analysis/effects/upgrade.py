@@ -99,16 +99,17 @@ class _Made:
             for row in same
             if (one := before_of[row]) is not None and one.digest is not None
         )
+        unknown: list[int] = []
         for number in others:
             one, other, change = before_of[number], after_of[number], effects[number]
             if other is None or change is None:
-                self._note_missing(one, other)
+                unknown.append(number)
                 continue
             before = one if one is not None and one.digest is not None else None
             if before is not None:
                 self.compared.add(places[number])
             if before is None and change.effect is Effect.NOT_MEASURED:
-                self._note_missing(one, other)
+                unknown.append(number)
             # Cells of several versions that were recorded alike change alike.
             alike = number, -1 if before is None else before.alike, other.alike
             if alike not in self.known:
@@ -119,6 +120,7 @@ class _Made:
             self.changed.add(places[number])
             self.found.setdefault(known.key, []).append(known.seen)
             self.says.setdefault(known.key, known.says)
+        self._note_missing(unknown)
         entries = [self._entry(key, some) for key, some in self.found.items()]
         order = list(Group)
         facts = {
@@ -162,13 +164,27 @@ class _Made:
 
     def _parted(self, effects: Sequence[ShownEffect | None]) -> tuple[list[int], list[int]]:
         """Return the numbers of the rows that are the same, nine of ten, and of the others."""
-        same_target = self.old.target.key == self.new.target.key
-        same, others = list[int](), list[int]()
-        for number, (row, change) in enumerate(zip(self.effects.rows, effects, strict=True)):
-            if same_target and row.maps_nothing:
-                continue
-            (same if change is SAME and row.clause.fixes is None else others).append(number)
+        fixes, nothing = self._special
+        left_out = nothing if self.old.target.key == self.new.target.key else frozenset()
+        apart = fixes | left_out
+        same = [n for n, change in enumerate(effects) if change is SAME and n not in apart]
+        others = [
+            n
+            for n, change in enumerate(effects)
+            if (change is not SAME or n in fixes) and n not in left_out
+        ]
         return same, others
+
+    @property
+    def _special(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the numbers of the rows that fix another, and of those that map nothing."""
+        kept = self.effects.kept(_Made)
+        if not kept:
+            rows = self.effects.rows
+            fixes = frozenset(n for n, row in enumerate(rows) if row.clause.fixes is not None)
+            kept[""] = fixes, frozenset(n for n, row in enumerate(rows) if row.maps_nothing)
+        found: tuple[frozenset[int], frozenset[int]] = kept[""]
+        return found
 
     def _changed(
         self, number: int, before: Cellular | None, other: Cellular, shown: ShownEffect
@@ -253,14 +269,27 @@ class _Made:
             return True
         return known.shown_of(self.new.implementation)
 
-    def _note_missing(self, one: Cellular | None, other: Cellular | None) -> None:
-        """Record why a pair was not compared; nothing if it applies to neither side."""
-        was = Verdict.NOT_APPLICABLE if one is None else one.outcome.verdict
-        now = Verdict.NOT_APPLICABLE if other is None else other.outcome.verdict
-        if was in _NOTHING and now in _NOTHING:  # of three quarters of these pairs
-            return
-        old_lacks = one is None or one.digest is None
-        self.missing[was if old_lacks else now, old_lacks] += 1
+    def _note_missing(self, rows: Sequence[int]) -> None:
+        """Record why pairs were not compared; nothing if one applies to neither side."""
+        old, new = self._verdicts(self.old), self._verdicts(self.new)
+        pairs = Counter((old[number], new[number]) for number in rows)
+        for ((was, old_lacks), (now, _)), count in pairs.items():
+            if was in _NOTHING and now in _NOTHING:  # of three quarters of these pairs
+                continue
+            self.missing[was if old_lacks else now, old_lacks] += count
+
+    def _verdicts(self, side: Side) -> Sequence[tuple[Verdict, bool]]:
+        """Return, per row, the verdict of a side's cell and whether it has no observation."""
+        kept = self.effects.kept(_Changed)
+        if side.place not in kept:
+            kept[side.place] = tuple(
+                (Verdict.NOT_APPLICABLE, True)
+                if one is None
+                else (one.outcome.verdict, one.digest is None)
+                for one in self.effects.column(side)
+            )
+        found: Sequence[tuple[Verdict, bool]] = kept[side.place]
+        return found
 
     def _fix_fails(self, clause: Clause, shown: ShownEffect, other: Cellular) -> bool:
         fix = clause.fixes is not None
@@ -269,15 +298,7 @@ class _Made:
     def _entry(self, key: _Key, some: list[Seen]) -> Entry:
         clauses = self.results.clauses
         cause = self.results.causes.get(key.cause)
-        smallest = min(
-            some,
-            key=lambda one: (
-                one.shown.effect.rank,
-                one.shown.refused,
-                not self._named(cause, one.clause),
-                *self._size(one.clause),
-            ),
-        )
+        smallest = self._smallest(cause, some)
         title, sentence = self._title_and_sentence(cause, smallest, key)
         named = tuple(dict.fromkeys(one.clause for one in some))
         facts = {clauses[id].fact or id for id in named}
@@ -296,6 +317,18 @@ class _Made:
             by=key.by,
             as_shard_map=key.group in _REMEDIED and self._as_shard_map(some),
             whole=self.results.causes.get(cause.part_of) if cause is not None else None,
+        )
+
+    def _smallest(self, cause: Cause | None, some: Iterable[Seen]) -> Seen:
+        """Return the most severe of some programs, of equals the shortest that names a tagged
+        call.
+        """
+        known = self.effects.kept(Entry, None if cause is None else cause.cause)
+        for one in some:
+            if one.clause not in known:
+                known[one.clause] = not self._named(cause, one.clause), *self._size(one.clause)
+        return min(
+            some, key=lambda one: (one.shown.effect.rank, one.shown.refused, *known[one.clause])
         )
 
     def _as_shard_map(self, some: list[Seen]) -> bool:

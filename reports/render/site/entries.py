@@ -110,9 +110,9 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
 
 def _counted(results: Results, defects: Sequence[Sequence[Entry]], place: str) -> Counted:
     wanted = {"one": ONE, "several": SEVERAL}.get(place, "")
-    facts = [
+    clauses = [
         {
-            results.clauses[one.clause].fact or one.clause
+            one.clause
             for entry in entries
             if not wanted or wanted in entry.matters
             for one in entry.seen
@@ -120,6 +120,7 @@ def _counted(results: Results, defects: Sequence[Sequence[Entry]], place: str) -
         }
         for entries in defects
     ]
+    facts = [{results.clauses[one].fact or one for one in some} for some in clauses]
     return Counted(place, sum(map(bool, facts)), sum(map(len, facts)))
 
 
