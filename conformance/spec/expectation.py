@@ -44,8 +44,8 @@ class Finding:
 
     `mistake` names the known mistake whose values were seen; `values` says how the values compare
     of a step that returned although an error was expected (`codes.Values`). Both are empty
-    otherwise. `error_expected` is whether the failed expectation was an error. `figure` is the key of
-    the note that was compared, empty if none was.
+    otherwise. `error_expected` is whether the failed expectation was an error. `figure` is the key
+    of the note that was compared, empty if none was.
     """
 
     step: str
