@@ -89,7 +89,13 @@ def with_judgement(cell: model.Cell, judgement: Judgement) -> model.Cell:
 def _finding(finding: Finding) -> model.Finding:
     if finding.holds:  # how it might have failed is of no use to a reader
         return model.Finding(
-            finding.step, finding.process, True, finding.expected, finding.saw, finding.code
+            finding.step,
+            finding.process,
+            True,
+            finding.expected,
+            finding.saw,
+            finding.code,
+            figure=finding.figure,
         )
     return msgspec.convert(finding, model.Finding, from_attributes=True)
 

@@ -41,12 +41,13 @@ OF_A_STEP = (
     "warnings",  # each category, message, count
     "logs",  # each logger, level, message
     "code",  # what was compared and failed (`codes.Code`), or several
+    "figure",  # the note that was compared and failed, by its key, or several
     "mistake",  # the known mistake whose values were seen
     "values",  # of a step that returned where an error was expected (`codes.Values`)
     "absent",  # true of a step that the probe did not reach
 )
 AT_LEAST, AT_MOST = "at_least", "at_most"
-NAMES = ("type", "phase", "code", "mistake", "values", "kind", "signal", "step")
+NAMES = ("type", "phase", "code", "figure", "mistake", "values", "kind", "signal", "step")
 OF_A_FAULT = ("kind", "process", "signal", "exit", "step", "in_step")
 
 
@@ -59,13 +60,22 @@ class PatternError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class StepPattern:
-    """What is seen in a failing step; `code` is a list, only `error` by default."""
+    """What is seen in a failing step.
+
+    `code` is a list, only `error` by default. The figures that fail are those of `figure`; if that
+    is left out, each is a key of `noted`: a second one cannot hide behind the entry of another.
+    """
 
     fields: Mapping[str, Any]
 
     def agrees(self, step: Step | None, failed: Sequence[Finding]) -> bool:
         """Return whether a step with these failed comparisons matches the pattern."""
-        return _fields_agree({"code": [Code.ERROR], **self.fields}, shown(step, failed))
+        seen = shown(step, failed)
+        noted = self.fields.get("noted")
+        named = list(noted) if isinstance(noted, Mapping) else []
+        if "figure" not in self.fields and not set(seen["figure"]) <= set(named):
+            return False
+        return _fields_agree({"code": [Code.ERROR], **self.fields}, seen)
 
     def __str__(self) -> str:
         return _in_words(self.fields)
@@ -108,7 +118,10 @@ def shown(step: Step | None, failed: Sequence[Finding]) -> dict[str, Any]:
     """Return a step in the form that patterns are compared with; None as input is a step not
     reached.
     """
-    view: dict[str, Any] = {"code": sorted({one.code for one in failed})}
+    view: dict[str, Any] = {
+        "code": sorted({one.code for one in failed}),
+        "figure": sorted({one.figure for one in failed} - {""}),
+    }
     for key, values in (
         ("mistake", {one.mistake for one in failed} - {""}),
         ("values", {one.values for one in failed} - {""}),
@@ -203,6 +216,11 @@ def steps_of(observations: Iterable[Observation]) -> dict[tuple[int, str], Step]
 def step_pattern(table: Any) -> StepPattern:
     """Parse the pattern of a step; PatternError says what is wrong with it."""
     fields = _checked(table, OF_A_STEP)
+    if "figure" in fields:
+        figure = [fields["figure"]] if isinstance(fields["figure"], str) else fields["figure"]
+        if not isinstance(figure, list) or not all(isinstance(one, str) for one in figure):
+            raise PatternError(f"figure is {figure!r}; give the key of a note, or a list of keys")
+        fields["figure"] = sorted(figure)
     if "code" in fields:
         code = [fields["code"]] if isinstance(fields["code"], str) else fields["code"]
         known = [one.value for one in Code]

@@ -276,6 +276,13 @@ class Finding(Item, frozen=True):
         doc("How the values compare of a step that returned where an error was expected."),
     ] = ""
     error_expected: Annotated[bool, doc("Whether an error was expected of the step.")] = False
+    figure: Annotated[
+        str,
+        doc(
+            "The key of the note that was compared. Empty if none was, and in results from before"
+            " findings had it."
+        ),
+    ] = ""
 
 
 class Deviation(Item, frozen=True):

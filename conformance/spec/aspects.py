@@ -26,6 +26,9 @@ COMPILED = "compiled programs"
 ENDING, OCCURRENCE = "how a step ends", "that a step occurs"
 
 
+_FROM_BELOW = " from below"
+
+
 def figure(key: str, part: str = "") -> str:
     """Return the aspect of what a probe noted as `key`, or of the entry `part` of a noted
     record.
@@ -38,6 +41,13 @@ def is_figure(aspect: str) -> bool:
     return aspect.startswith(figure(""))
 
 
+def key_of(aspect: str) -> str:
+    """Return the key of the note that an aspect is about; empty if it is about none."""
+    if not is_figure(aspect):
+        return ""
+    return aspect.removeprefix(figure("")).removesuffix(_FROM_BELOW).partition(".")[0]
+
+
 def from_below(key: str) -> str:
     """Return the aspect that a note `key` has a lower bound."""
-    return f"figure {key} from below"
+    return f"{figure(key)}{_FROM_BELOW}"

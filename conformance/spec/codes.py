@@ -18,6 +18,7 @@ from conformance.spec.aspects import (
     VALUES,
     WARNINGS,
     WEAK_TYPE,
+    key_of,
 )
 from conformance.spec.observation import Step
 
@@ -136,6 +137,21 @@ def figures_of(codes: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name, code in _OF_FIGURE.items() if code in asked))
 
 
+_OF_NO_FIGURE = {Code.ERROR, Code.BASES, Code.ENDING, Code.PROOF, *_OF_RESULT.values()}
+
+
+def figure_of(claims: Iterable[str], code: str) -> str:
+    """Return the key of the note that a finding of this code is about; empty if it is about none.
+
+    An expectation judges one note at most, some of them beside a result.
+    """
+    keys = {name for aspect in claims if (name := key_of(aspect))}
+    if not keys or code in _OF_NO_FIGURE:
+        return ""
+    (key,) = keys
+    return key
+
+
 def code_of(claims: Iterable[str], step: Step, holds: bool, saw: str) -> Code:
     """Return what a comparison was about: by the finding itself, else by how the step ended.
 
@@ -146,7 +162,7 @@ def code_of(claims: Iterable[str], step: Step, holds: bool, saw: str) -> Code:
     asked = set(claims)
     if step.raised is not None and not (holds and EXCEPTION not in asked):
         return Code.ERROR
-    figures = {aspect.removeprefix("figure ").split(".")[0] for aspect in asked - {*_OF_RESULT}}
+    figures = {key_of(aspect) for aspect in asked}
     found = [
         *(code for name, code in _OF_FIGURE.items() if name in figures),
         *(code for aspect, code in _OF_ASPECT.items() if aspect in asked),

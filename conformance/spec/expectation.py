@@ -24,7 +24,7 @@ from conformance.spec.aspects import (
     figure,
     from_below,
 )
-from conformance.spec.codes import Code, Problem, Values, code_of, mistaken
+from conformance.spec.codes import Code, Problem, Values, code_of, figure_of, mistaken
 from conformance.spec.comparing import Model, against
 from conformance.spec.emissions import EmissionPattern
 from conformance.spec.emissions import warning as warning_pattern
@@ -44,7 +44,8 @@ class Finding:
 
     `mistake` names the known mistake whose values were seen; `values` says how the values compare
     of a step that returned although an error was expected (`codes.Values`). Both are empty
-    otherwise. `error_expected` is whether the failed expectation was an error.
+    otherwise. `error_expected` is whether the failed expectation was an error. `figure` is the key
+    of the note that was compared, empty if none was.
     """
 
     step: str
@@ -56,6 +57,7 @@ class Finding:
     mistake: str = ""
     values: str = ""
     error_expected: bool = False
+    figure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ class OfEachStep:
                 found = self._finding(step.name, seen.process, holds, saw, code)
                 findings.append(found)
                 if isinstance(saw, Problem) and saw.beside is not None and not holds:
-                    findings.append(replace(found, code=saw.beside))
+                    figure = figure_of(self.claims, saw.beside)
+                    findings.append(replace(found, code=saw.beside, figure=figure))
             if not self.optional and (not steps or missing):
                 absent = ", ".join(sorted(missing)) or "any step"
                 saw = "the probe did not get there"
@@ -114,7 +117,8 @@ class OfEachStep:
 
     def _finding(self, step: str, process: int, holds: bool, saw: str, code: Code) -> Finding:
         """Return a finding of plain texts, as records store it, with the fields of a problem."""
-        found = Finding(step, process, holds, self.text, str(saw), code)
+        figure = figure_of(self.claims, code)
+        found = Finding(step, process, holds, self.text, str(saw), code, figure=figure)
         if holds:
             return found
         if isinstance(saw, Problem):

@@ -116,7 +116,15 @@ class Across:
             complete = len(noted) == topology.processes and None not in noted
             right = complete and self.holds(noted)
             findings += [
-                Finding(name, o.process, right, self.text, f"{self.key} of all: {noted}", Code.NOTE)
+                Finding(
+                    name,
+                    o.process,
+                    right,
+                    self.text,
+                    f"{self.key} of all: {noted}",
+                    Code.NOTE,
+                    figure=self.key,
+                )
                 for o in observations
             ]
         return findings

@@ -9,7 +9,14 @@ import pytest
 from judged import received
 from records import leaf, observation, raised, returned
 
-from conformance.judging.seen import agrees, fault_pattern, shown, step_pattern, steps_of
+from conformance.judging.seen import (
+    PatternError,
+    agrees,
+    fault_pattern,
+    shown,
+    step_pattern,
+    steps_of,
+)
 from conformance.spec.codes import Code
 from conformance.spec.expectation import Finding
 from conformance.spec.faults import Fault, Whereabouts
@@ -108,6 +115,35 @@ def test_all_that_fails_in_a_step_must_be_named() -> None:
     both = failing(Code.VALUE), failing(Code.SHARDING)
     assert agree({"code": ["sharding", "value"]}, VALUES, *both)
     assert not agree({"code": "value"}, VALUES, *both)
+
+
+KEPT = returned(extra={"donated deleted": [False], "buffers reused": [8, 8]})
+DELETED_FIRST = {"code": "donation", "noted": {"donated deleted": [False]}}
+
+
+@pytest.mark.parametrize(
+    ("table", "wanted"),
+    [
+        (DELETED_FIRST, {"donated deleted"}),
+        (DELETED_FIRST | {"figure": "donated deleted"}, {"donated deleted"}),
+        (DELETED_FIRST | {"figure": "donated"}, set()),  # a name is matched whole
+        (
+            DELETED_FIRST | {"figure": ["donated deleted", "buffers reused"]},
+            {"donated deleted", "buffers reused"},
+        ),
+        ({"code": "donation"}, set()),  # names no figure
+        ({"code": "donation", "noted": "deleted"}, set()),
+    ],
+)
+def test_an_entry_names_each_figure_that_fails(table: Any, wanted: set[str]) -> None:
+    failed = [failing(Code.DONATION, figure=key) for key in ("donated deleted", "buffers reused")]
+    for some in ([failed[0]], [failed[1]], failed):
+        assert agree(table, KEPT, *some) is ({one.figure for one in some} == wanted)
+
+
+def test_the_figures_of_an_entry_are_keys() -> None:
+    with pytest.raises(PatternError, match="figure is 8; give the key of a note"):
+        step_pattern({"code": "donation", "figure": 8})
 
 
 def test_two_mistakes_are_none() -> None:

@@ -78,6 +78,7 @@ def test_what_does_not_hold_says_what(
 
     assert not one.holds
     assert one.code == code
+    assert one.figure == next(iter(step.extra), "")
     assert type(one.saw) is str
 
 
