@@ -72,14 +72,17 @@ class Judged:
 
     @property
     def deviates(self) -> bool:
+        """Return whether the cell needs an entry: anything but conforming."""
         return self.judgement.verdict != Verdict.CONFORMS
 
     @property
     def compared(self) -> list[Finding]:
+        """Return the findings that an entry can describe, without those of the proof."""
         return [one for one in self.judgement.findings if one.step != PROOF]
 
     @property
     def unproven(self) -> bool:
+        """Return whether it is not proved which implementation ran; no entry excuses that."""
         return any(one.step == PROOF and not one.holds for one in self.judgement.findings)
 
 
