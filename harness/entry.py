@@ -14,6 +14,7 @@ PLUGIN = "harness.plugin"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that loads the plugin."""
     group = parser.getgroup("pmap-conformance", "conformance of jax.pmap and shard_map")
     group.addoption(
         "--pmap-conformance",

@@ -127,7 +127,10 @@ def load_causes(folder: Path = FOLDER) -> Mapping[str, Cause]:
 
 
 def load(file: Path) -> Cause:
-    """Return the known issue of one TOML file and of the program beside it."""
+    """Return the known issue of one TOML file and of the program beside it.
+
+    CauseError names the file and the first field that is invalid or missing.
+    """
     raw = load_toml(file, CauseError)
     made = {"slug", "section", "program", "finds"}
     known = {one.name for one in fields(Cause)} - made | {"find"}

@@ -140,8 +140,9 @@ class Drift:
 
 
 def load_claims(path: Path | None = None) -> Claims:
-    """Read and validate a claims file, because an error in it would hide a claim from the
-    report.
+    """Read and validate a claims file, because an error in it would hide a claim from the report.
+
+    `path` is by default the catalogue's. ValueError names the claim or document that is invalid.
     """
     source = path or CLAIMS_FILE
     data = load_toml(source)
@@ -166,6 +167,7 @@ def drift(claims: Claims, documents: Mapping[str, str]) -> list[Drift]:
     slug.
 
     A text may have another format than the reviewed one: headings are compared by their words.
+    ValueError if a slug is of no document.
     """
     found: list[Drift] = []
     for slug, text in documents.items():

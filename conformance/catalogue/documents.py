@@ -63,6 +63,7 @@ def heading_texts(text: str, format: str) -> dict[str, str]:
     """Split a document into the text below each heading, up to the next heading of any level.
 
     A repeated heading is keyed as "Parent > Heading". Text before the first heading is left out.
+    ValueError if `format` is none that can be split.
     """
     if format == MARKDOWN:
         sections = list(_markdown_sections(text))

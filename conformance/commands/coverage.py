@@ -19,8 +19,7 @@ from conformance.spec import names
 from conformance.spec.clause import Clause
 from conformance.spec.expectation import NotApplicable
 from conformance.spec.releases import ByRelease, numbers
-from conformance.store.errors import ResultsError
-from conformance.store.recorded import UNJUDGED, cells
+from conformance.store.recorded import UNJUDGED, cells, no_cell
 
 MOST_LISTED = 20  # lines under one heading, unless all are asked for
 
@@ -100,10 +99,7 @@ def _recorded(
             if cell.verdict == Verdict.KNOWN_DEVIATION or entry.warns is not None:
                 excused.add(at[id(entry)])
     if not any(ran.values()):
-        raise ResultsError(
-            f"{', '.join(map(str, files))}: no cell is of a clause of this catalogue; "
-            "give results of this version"
-        )
+        raise no_cell(files)
     found.jax, found.gone = _sorted(versions), len(gone)
     for one in clauses.values():
         _add_clause(found, one, ran[one.id], judged)

@@ -42,8 +42,7 @@ from conformance.spec.faults import Fault
 from conformance.spec.names import LEGACY_PMAP
 from conformance.spec.observation import Observation, Step
 from conformance.spec.topology import Topology
-from conformance.store.errors import ResultsError
-from conformance.store.recorded import UNJUDGED, cells
+from conformance.store.recorded import UNJUDGED, cells, no_cell
 
 LEAST_IN_COMMON = 12  # characters by which two texts are said to begin alike
 MOST_OF_A_TEXT = 120  # characters of what was seen that a pattern holds
@@ -72,14 +71,17 @@ class Judged:
 
     @property
     def deviates(self) -> bool:
+        """Return whether the cell needs an entry: anything but conforming."""
         return self.judgement.verdict != Verdict.CONFORMS
 
     @property
     def compared(self) -> list[Finding]:
+        """Return the findings that an entry can describe, without those of the proof."""
         return [one for one in self.judgement.findings if one.step != PROOF]
 
     @property
     def unproven(self) -> bool:
+        """Return whether it is not proved which implementation ran; no entry excuses that."""
         return any(one.step == PROOF and not one.holds for one in self.judgement.findings)
 
 
@@ -142,10 +144,7 @@ def propose(
     """
     judged = _Judged(catalogue, deviations, files)
     if not judged.cells:
-        raise ResultsError(
-            f"{', '.join(map(str, files))}: no cell is of a clause of this catalogue; "
-            "give results of this version"
-        )
+        raise no_cell(files)
     found = Proposal(judged=judged.cells, unproven=judged.unproven)
     without = judged.without
     for number, some in sorted(judged.of_entry.items()):

@@ -50,7 +50,10 @@ def strength(
     clauses: Sequence[str] = (),
     sample: int | None = None,
 ) -> Strength:
-    """Return the strength of the recorded cells; `sample` limits how many are used."""
+    """Return the strength of the recorded cells; `sample` limits how many are used.
+
+    ResultsError if no cell can be used.
+    """
     chosen = catalogue.beginning(clauses)
     recorded = read(files, catalogue)
     every = {cell_id(cell): cell.clause for cell, _ in recorded.cells}

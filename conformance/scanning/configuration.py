@@ -42,7 +42,7 @@ def find_configuration(start: Path) -> Configuration:
 
 
 def load_configuration(file: Path) -> Configuration:
-    """Return the configuration in a pyproject.toml."""
+    """Return the configuration in a pyproject.toml; ConfigurationError names the wrong key."""
     raw = load_toml(file, ConfigurationError)
     tools = raw.get("tool", {})
     table: Any = tools.get(TABLE, {}) if isinstance(tools, Mapping) else {}

@@ -77,10 +77,12 @@ class Finding:
 
     @property
     def severity(self) -> str:
+        """The severity of the issue's change, a word of the rules."""
         return self.issue.change.severity
 
     @property
     def key(self) -> tuple[str, Place, str]:
+        """Sort key, and identity: an issue is reported once per place."""
         return self.path, self.place, self.issue.slug
 
 

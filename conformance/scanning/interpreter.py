@@ -251,6 +251,7 @@ class Interpreter:
         return function.scope.source is not self.scanned
 
     def exhausted(self) -> bool:
+        """Return whether the evaluation took more than MOST_STEPS steps, so that it ends."""
         return self.steps > MOST_STEPS
 
     def _returned(self) -> Value:

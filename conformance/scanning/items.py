@@ -33,6 +33,7 @@ def field_of(owner: Array) -> Array:
 
 
 def subscript(run: Interpreter, scope: Scope, node: cst.Subscript) -> Value:
+    """Evaluate `owner[index]`, and note the event if `owner` is an array, devices or a mesh."""
     owner = expressions.evaluate(run, scope, node.value)
     indices, bounds = [], frozenset[str]()
     for one in node.slice:

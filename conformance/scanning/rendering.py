@@ -66,6 +66,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def title(issue: Issue) -> str:
+    """Return an issue's title without its full stop, for lists."""
     return issue.title.rstrip(".")
 
 

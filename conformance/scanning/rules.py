@@ -49,6 +49,7 @@ class Rules:
     by_name: Mapping[tuple[str, str], tuple[Rule, ...]] = field(default_factory=dict)
 
     def of_event(self, event: str) -> tuple[Rule, ...]:
+        """Return the rules about events of a kind."""
         return self.by_event.get(event, ())
 
     def about(self, event: Event) -> Iterator[Rule]:
@@ -95,6 +96,7 @@ class Rules:
         )
 
     def texts(self) -> tuple[tuple[re.Pattern[str], Rule], ...]:
+        """Return the patterns of all rules about lines of text, each with its rule."""
         return tuple(
             (re.compile(text), rule)
             for rule in self.of_event(TEXT)

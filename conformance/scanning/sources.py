@@ -88,6 +88,7 @@ class Source:
 
     @cached_property
     def lines(self) -> list[str]:
+        """The lines of the file without their ends; `lines[n - 1]` is line n."""
         return self.text.split("\n")
 
     @property

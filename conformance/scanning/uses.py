@@ -181,6 +181,7 @@ def _several(arguments: Sequence[Argument]) -> bool:
 
 
 def holds_array(value: Value) -> bool:
+    """Return whether a value is an array, or a container with one anywhere in it."""
     if isinstance(value, Items):
         return any(holds_array(one) for one in value.items)
     return isinstance(value, Array)

@@ -62,6 +62,7 @@ class Function(Value):
 
     @property
     def name(self) -> str:
+        """The name of its definition, or `lambda`."""
         return self.node.name.value if isinstance(self.node, cst.FunctionDef) else "lambda"
 
 

@@ -68,9 +68,11 @@ class NotApplicable:
 
     @property
     def text(self) -> str:
+        """What is expected, for a reader: the reason why nothing is."""
         return f"not applicable: {self.reason}"
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        """Raise TypeError: no cell with this expectation is run."""
         raise TypeError("a cell that is not applicable is not run, so there is nothing to check")
 
 
@@ -94,6 +96,11 @@ class OfEachStep:
     emits: tuple[EmissionPattern, ...] = ()
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        """Return a finding per process and step, by `check_step`, and one for missing steps.
+
+        A step is missing if `only` names it, or if it is the other call of `cluster.twice`. A
+        process without any step fails, unless the expectation is `optional`.
+        """
         findings = []
         for seen in observations:
             steps = [s for s in seen.steps if not self.only or s.name in self.only]
@@ -134,9 +141,11 @@ class All:
 
     @property
     def text(self) -> str:
+        """The texts of the parts."""
         return "; ".join(part.text for part in self.parts)
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        """Return the findings of all parts, in their order."""
         return [f for part in self.parts for f in part.check(topology, observations)]
 
 
@@ -166,6 +175,7 @@ class Hangs:
         return f"hangs, but not where it is to: process {which} is not where {self.text}"
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        """Return a failed finding per process that finished; the judge compares the fault."""
         return [
             Finding("the case", seen.process, False, self.text, "it came back", Code.ENDING)
             for seen in observations
@@ -241,7 +251,8 @@ def _of_steps(named: Mapping[str, Expectation], *, optional: bool) -> Expectatio
 def in_steps(expected: Expectation, *names: str) -> Expectation:
     """Expect the same of each of these steps, all of which must occur.
 
-    A part of a group that names its own steps keeps them.
+    A part of a group that names its own steps keeps them. TypeError if `expected` is about no
+    steps, as `hangs` and `not_applicable` are.
     """
     if isinstance(expected, All):
         return All(tuple(in_steps(part, *names) for part in expected.parts))
@@ -296,9 +307,10 @@ def raises(
     """Expect every step to raise `error` (or a subclass) with a message that matches `pattern`.
 
     `error` is a type or its bare name (for types of jaxlib, which moved between versions); `phase`,
-    if given, is one of `names.PHASES`. A step that returns fails; with `otherwise` the finding says
-    whether its values were right, which distinguishes a missing error from a wrong result, and
-    `mistakes` give wrong results their names, as in `returns`.
+    if given, is one of `names.PHASES`, else ValueError. `pattern` is a regular expression that is
+    searched for. A step that returns fails; with `otherwise` the finding says whether its values
+    were right, which distinguishes a missing error from a wrong result, and `mistakes` give wrong
+    results their names, as in `returns`.
     """
     name = error if isinstance(error, str) else error.__name__
     if phase is not None and phase not in PHASES:

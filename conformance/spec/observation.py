@@ -127,7 +127,7 @@ class Observation:
 
     @property
     def clean(self) -> bool:
-        """Return whether every step returned: only then may the cluster be used again."""
+        """Return whether every step returned a value, so that the cluster may be used again."""
         return all(step.raised is None for step in self.steps)
 
 
@@ -214,7 +214,10 @@ def to_json(array: NDArray[Any]) -> list[Any]:
 
 
 def from_json(values: list[Any], dtype: str, shape: list[int]) -> NDArray[Any]:
-    """Return the array that `to_json` wrote; float64 for a dtype that NumPy does not know."""
+    """Return the array that `to_json` wrote; float64 for a dtype that NumPy does not know.
+
+    ValueError if the number of values is not that of the shape.
+    """
     try:
         kind = np.dtype(dtype)
     except TypeError:

@@ -28,6 +28,7 @@ class ByRelease:
 
     @property
     def text(self) -> str:
+        """Both expectations, with the release between them."""
         return f"before {self.release}: {self.before.text}; since then: {self.since.text}"
 
     def of_release(self, jax: str) -> Expectation:
@@ -35,6 +36,7 @@ class ByRelease:
         return self.before if numbers(jax) < numbers(self.release) else self.since
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        """Return the findings of the expectation that applies to the JAX of each observation."""
         found = []
         for seen in observations:
             found += self.of_release(seen.jax).check(topology, [seen])
@@ -50,9 +52,11 @@ class Absent:
 
     @property
     def text(self) -> str:
+        """What is absent, and why."""
         return f"no {self.step}: {self.why}"
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        """Return a finding per process, which fails if the process has a step of this name."""
         found = []
         for seen in observations:
             there = [str(step) for step in seen.steps if step.name == self.step]

@@ -85,5 +85,5 @@ class Place:
         return self.mine(self.all_rows(*shape, dtype=dtype))
 
     def mine(self, all_rows: NDArray[Any]) -> NDArray[Any]:
-        """Return this process's part of an array whose leading axis has one row per device."""
+        """Return this process's part of an array of `(devices of all processes, ...)`."""
         return all_rows[self.first_row : self.first_row + self.topology.devices_per_process]

@@ -8,6 +8,7 @@ from pathlib import Path
 from conformance.model.codec import NoValue
 from conformance.model.records import Cell, Target, Timing
 from conformance.model.verdicts import Verdict
+from conformance.store.errors import ResultsError
 from conformance.store.reading import no_record, records
 
 # Verdicts of a cell of which nothing was judged.
@@ -34,3 +35,11 @@ def target_of(
         error = NoValue(f"target {record.target!r} has no target record before it")
         raise no_record(file, number, error)
     return target
+
+
+def no_cell(files: Sequence[Path]) -> ResultsError:
+    """Return the error for files without a cell of this catalogue; the caller raises it."""
+    return ResultsError(
+        f"{', '.join(map(str, files))}: no cell is of a clause of this catalogue; "
+        "give results of this version"
+    )

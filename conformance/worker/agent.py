@@ -64,6 +64,7 @@ def read_key(file: Path | None, variable: str | None) -> str:
     """Return the key as hexadecimal digits, from a file or else an environment variable.
 
     Never from an argument, because every user of a host can read the arguments of a process.
+    AgentError if neither is given, or the key is too short.
     """
     if file is not None:
         text = _of_its_owner_alone(file)

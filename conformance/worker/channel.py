@@ -76,6 +76,7 @@ class Channel:
         return self.connection.poll(timeout_s)
 
     def close(self) -> None:
+        """Close the connection; the other end reads its end."""
         self.connection.close()
 
 

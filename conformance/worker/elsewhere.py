@@ -162,8 +162,9 @@ def described(name: str, **options: Any) -> list[Any]:
 
 
 def slice_of(topology: Topology) -> tuple[str, tuple[int, int]]:
-    """Return the slice's name (`v5e:16x16`) and the layout of a host's chips in it, nearly
-    square.
+    """Return the slice's name (`v5e:16x16`) and the layout of a host's chips in it, nearly square.
+
+    NoChipsError if no slice has as many chips per host, or as many hosts.
     """
     per_host = topology.devices_per_process
     if topology.processes == 1 and per_host not in HOSTS:

@@ -102,6 +102,10 @@ class WitnessedImplementation(PlainImplementation):
         self._began = len(self._traced.names)
 
     def adopt(self, function: Callable[..., Any], kind: str | None = None) -> WitnessedMapped:
+        """Return `function` as one whose calls add to `witness`.
+
+        Its kind is `kind`, by default read off the function.
+        """
         # What a kind is called proves nothing: what its calls trace does.
         kind = kind or wrapper_kind(function)
         self._mapped(kind)

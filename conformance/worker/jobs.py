@@ -61,8 +61,11 @@ class Process(Protocol):
     pid: int
     returncode: int | None
 
-    def poll(self) -> int | None: ...
-    def wait(self, timeout: float | None = None) -> int: ...
+    def poll(self) -> int | None:
+        """Return the exit status, negative for a signal; None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait `timeout` seconds for the exit status; else subprocess.TimeoutExpired."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,10 +106,12 @@ class ResidentMemory:
     """This process's resident memory; NoPeakError where the system has no such peak."""
 
     def level(self) -> int:
+        """Return the process's resident bytes, once the allocator has returned what is free."""
         _settle()
         return _resident(CURRENT)
 
     def start(self) -> None:
+        """Reset the peak that the kernel keeps; NoPeakError if the system refuses that."""
         _settle()
         try:
             _CLEAR.write_text(RESET_PEAK)
@@ -119,6 +121,7 @@ class ResidentMemory:
             ) from error
 
     def highest(self) -> int:
+        """Return the highest resident bytes since `start`."""
         return _resident(PEAK)
 
 
@@ -137,10 +140,12 @@ class DeviceMemory:
         self._held: dict[Any, tuple[int, object]] = {}
 
     def level(self) -> int:
+        """Return the bytes in use on all devices together."""
         self._held.clear()
         return sum(_count(device, "bytes_in_use") for device in self._devices)
 
     def start(self) -> None:
+        """Fill each device up to its earlier peak, so that a new peak shows above it."""
         self._held.clear()
         for device in self._devices:
             before = _count(device, "bytes_in_use")
@@ -150,6 +155,7 @@ class DeviceMemory:
             self._held[device] = (_count(device, "bytes_in_use") - before, zeros)
 
     def highest(self) -> int:
+        """Return the peak bytes of all devices together, without what `start` filled."""
         return sum(
             _count(device, "peak_bytes_in_use") - self._held[device][0] for device in self._devices
         )

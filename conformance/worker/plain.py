@@ -49,6 +49,7 @@ class PlainImplementation(Implementation):
 
     @property
     def is_pmap(self) -> bool:
+        """Return whether this is one of the two pmaps."""
         return self.name != SHARD_MAP
 
     def map(
@@ -62,6 +63,7 @@ class PlainImplementation(Implementation):
         check_vma: bool = True,
         **options: Any,
     ) -> Mapped:
+        """Map `body`, as `Implementation.map` says; ValueError for JAX itself."""
         if self.name == JAX:
             raise ValueError("a clause of JAX itself maps nothing: expect something of each column")
         if self.is_pmap:
@@ -96,9 +98,11 @@ class PlainImplementation(Implementation):
         return self.adopt(function, "jit(shard_map)")
 
     def adopt(self, function: Callable[..., Any], kind: str | None = None) -> Mapped:
+        """Return a function that was mapped by hand as a `Mapped`; `kind` has no effect here."""
         return PlainMapped(function)
 
     def select(self) -> None:
+        """Set the switch that JAX 0.7.0 to 0.9.2 has; later releases have none."""
         if FLAG not in jax.config.values:
             return
         wanted = self.name == NEW_PMAP if self.name in (LEGACY_PMAP, NEW_PMAP) else DEFAULT
@@ -109,23 +113,32 @@ class PlainImplementation(Implementation):
     def mesh(
         self, axis_name: Hashable = "i", devices: Sequence[jax.Device] | None = None
     ) -> jax.sharding.Mesh:
+        """Return a 1-D mesh over `devices`, or all of the job's."""
         chosen = np.array(jax.devices() if devices is None else list(devices))
         return jax.sharding.Mesh(chosen, (axis_name,))
 
     def sharding(
         self, axis_name: Hashable = "i", *, axis: int | None = 0
     ) -> jax.sharding.NamedSharding:
+        """Return a sharding over `devices` along axis `axis`; None: replicated."""
         mesh = self.mesh(axis_name, self.devices)
         return jax.sharding.NamedSharding(mesh, _spec(axis, axis_name))
 
     @property
     def devices(self) -> list[jax.Device]:
+        """The devices of an argument: this process's under pmap, all of the job's otherwise."""
         return list(jax.local_devices() if self.is_pmap else jax.devices())
 
     def rows(self, place: Place, *shape: int) -> NDArray[Any]:
+        """Return float32 rows `(len(self.devices), *shape)`: under pmap this process's."""
         return place.rows(*shape) if self.is_pmap else place.all_rows(*shape)
 
     def given(self, rows: NDArray[Any], axis_name: Hashable = "i") -> Any:
+        """Return this process's rows, `(local devices, ...)`, as an argument of a map.
+
+        Under pmap they stay a NumPy array; otherwise they become their part of a global
+        `jax.Array`.
+        """
         if self.is_pmap:
             return rows
         return jax.make_array_from_process_local_data(self.sharding(axis_name), rows)
@@ -137,10 +150,12 @@ class PlainCluster(Cluster):
 
     @property
     def local_devices(self) -> list[jax.Device]:
+        """This process's devices."""
         return list(jax.local_devices())
 
     @property
     def devices(self) -> list[jax.Device]:
+        """The devices of all processes."""
         return list(jax.devices())
 
     def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | None:
@@ -158,12 +173,14 @@ class PlainCluster(Cluster):
         return result
 
     def twice(self, function: Callable[..., R], *args: Any) -> R | None:
+        """Call `function` in the steps "first call" and "second call"; return the second result."""
         self.step(FIRST_CALL, function, *args)
         return self.step(SECOND_CALL, function, *args)
 
     def compiled(
         self, name: str, function: Callable[..., Any], *args: Any, watched: str | None = None
     ) -> Compiled | None:
+        """Run a step with empty caches and note its compiled programs; None if the step raised."""
         told: list[Compiled] = []
 
         def compiling() -> Any:

@@ -183,6 +183,9 @@ def _logged(record: dict[str, Any]) -> Iterator[None]:
 
 
 def local_rows(array: Any) -> Any:
-    """Return this process's rows of a map's output as NumPy, for any implementation."""
+    """Return this process's rows of a map's output, `(local devices, ...)`, as NumPy.
+
+    For any implementation: the shards are put together in the order of their rows.
+    """
     shards = sorted(array.addressable_shards, key=lambda s: s.index[0].start or 0)
     return np.concatenate([np.asarray(s.data) for s in shards])

@@ -93,6 +93,11 @@ class WorkerConnection:
 
 
 def is_observation(message: Mapping[str, Any], index: int) -> bool:
+    """Return whether a worker's message holds a valid observation of process `index`.
+
+    A message can come from a process that a probe has damaged, so its fields are checked, and any
+    error of reading it means that it is not valid.
+    """
     seen: Any = message.get("observation")
     try:
         observation.parse(seen)

@@ -28,6 +28,7 @@ class Parser(argparse.ArgumentParser):
     """The parser of one command; errors are UsageErrors of one line."""
 
     def error(self, message: str) -> NoReturn:
+        """Raise a UsageError with the message and how to get help; argparse would exit."""
         raise UsageError(f"{message}; `{self.prog} --help` shows what there is")
 
 

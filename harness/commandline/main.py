@@ -31,6 +31,7 @@ class Command:
 
     @property
     def words(self) -> tuple[str, ...]:
+        """The words that select the command, such as `("report", "site")`."""
         return tuple(self.name.split())
 
     @property

@@ -55,6 +55,7 @@ _REPORTER = pytest.StashKey[ProgressReporter]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of `options.add`."""
     options.add(parser)
 
 
@@ -72,6 +73,10 @@ def _require_paths(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    """Read the options and load the catalogue; start the results file in the controller.
+
+    pytest.UsageError if an option is wrong, or a clause or target that it names does not exist.
+    """
     config.addinivalue_line("markers", "section(name): runs the cells of that section")
     if config.getoption("help", False):
         return
@@ -169,6 +174,7 @@ def _listen(config: pytest.Config, session: Session) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrize a section's test with its cells, and the timing test with its contenders."""
     session = metafunc.config.stash[_SESSION]
     mark = metafunc.definition.get_closest_marker("section")
     if mark is not None and "cell" in metafunc.fixturenames:
@@ -253,6 +259,7 @@ def timed(contender: tuple[CellId, str], request: pytest.FixtureRequest) -> Time
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Attach a cell's outcome to its report, and mark it if it is flaky or will be run again."""
     report = yield
     if call.when == "call" and OUTCOME in item.stash:
         # As text: xdist carries only plain attributes.
@@ -276,6 +283,7 @@ def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """End the clusters of this process, and send their CPU seconds to the controller."""
     ours = session.config.stash.get(_SESSION, None)
     if ours is None:
         return
@@ -291,6 +299,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    """Complete the results file, or remove it if nothing ran, and end what still runs."""
     ours = config.stash.get(_SESSION, None)
     if ours is not None:
         _end(config, ours)
@@ -307,6 +316,7 @@ def _end(config: pytest.Config, ours: Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the counts of verdicts, the times, the flaky and red cells, and the results file."""
     session = config.stash.get(_SESSION, None)
     if session is None or not (session.verdicts or session.timings):
         return

@@ -66,6 +66,7 @@ class ResumedCells:
         return lines
 
     def close(self) -> None:
+        """Remove the temporary folder of the resumed cells."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

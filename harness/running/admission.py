@@ -41,6 +41,7 @@ class Permits:
         self.numbers = tuple(locks)
 
     def release(self) -> None:
+        """Give the permits back; a second call has no effect."""
         for lock in self._locks:
             lock.release()
         self._locks = []

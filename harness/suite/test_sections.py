@@ -36,4 +36,5 @@ test_switches = _section("switches")
 
 @pytest.mark.benchmark(timer=CLOCK)
 def test_timing(timed: Timed, benchmark: Any) -> None:
+    """Measure a contender of the time lane; pytest-benchmark reports its seconds."""
     timed.measure(benchmark)

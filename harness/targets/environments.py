@@ -84,8 +84,9 @@ def provide(
     uv: Path | None = None,
     pythons: Sequence[Interpreter] | None = None,
 ) -> Path:
-    """Return the Python of the environment with this JAX and these extras, building it if
-    needed.
+    """Return the Python of the environment with this JAX and these extras, building it if needed.
+
+    TargetError if no Python of this machine can have it, or it cannot be installed.
     """
     if built := _reusable(version, extras, targets):
         return built.python
@@ -118,8 +119,9 @@ def newest(
     uv: Path | None = None,
     pythons: Sequence[Interpreter] | None = None,
 ) -> str:
-    """Return the newest stable JAX for the newest Python; the cache's newest if no index
-    answers.
+    """Return the newest stable JAX for the newest Python; the cache's newest if no index answers.
+
+    TargetError if the cache has none either.
     """
     wanted, stable = ["jax", *extras], ["--prerelease", "disallow"]
     python, version, message = _resolved(wanted, stable, targets, uv, pythons)
@@ -143,7 +145,8 @@ def newest_nightly(
 ) -> str:
     """Return the newest nightly wheel of JAX for the newest Python.
 
-    A cached nightly never replaces it: it would be of another night.
+    A cached nightly never replaces it: it would be of another night. TargetError if the index of
+    nightly wheels does not answer.
     """
     wanted = [*nightly.ANY, *extras]
     python, version, message = _resolved(wanted, nightly.options(), targets, uv, pythons)

@@ -90,7 +90,10 @@ class Facts:
 
 
 def facts(python: Path, names: Iterable[str]) -> Facts:
-    """Read versions from the metadata of `python`'s packages, importing none of them."""
+    """Read versions from the metadata of `python`'s packages, importing none of them.
+
+    NoAnswerError if the file does not answer as a Python does.
+    """
     answer = _ask(python, _WHAT_HAVE_YOU, *names)
     try:
         return Facts(

@@ -62,7 +62,10 @@ PLATFORMS: Mapping[str, Platform] = {
 
 
 def named(text: str, root: Path = Path("/")) -> Platform:
-    """Return the platform that --platform names, on the machine whose files begin at `root`."""
+    """Return the platform that --platform names, on the machine whose files begin at `root`.
+
+    ValueError names the platforms that there are.
+    """
     if text not in PLATFORMS:
         raise ValueError(
             f"--platform {text}: no platform is called so; choose from {', '.join(PLATFORMS)}"

@@ -89,7 +89,8 @@ class Target:
 def parse_spec(text: str) -> Spec:
     """Parse a spec: `current`, `newest`, `nightly`, `jax==0.9.0` or `0.9.0`, or a Python's path.
 
-    A nightly wheel has a version too: `jax==0.12.1.dev20261122`.
+    A nightly wheel has a version too: `jax==0.12.1.dev20261122`. TargetError if it is none of
+    these.
     """
     text = text.strip()
     if _PINNED.search(text):
@@ -237,6 +238,7 @@ def describe(target: Target) -> dict[str, str]:
     """Return the versions that a report names (jax, jaxlib, numpy, extras, python) and the machine.
 
     The target's Python is asked, and reads metadata only: importing jax would take seconds.
+    TargetError if it does not answer, or lacks a package.
     """
     names = dict.fromkeys((*ALWAYS_DESCRIBED, *(Requirement(one).name for one in target.extras)))
     try:

@@ -78,7 +78,10 @@ def _argument(word: str) -> Argument:
 
 
 def parse_axes(text: str, option: str) -> tuple[Axis, ...]:
-    """Parse `0`, `0,None` or `1,0`: an axis, or None, for all arguments or for each."""
+    """Parse `0`, `0,None` or `1,0`: an axis, or None, for all arguments or for each.
+
+    ArgumentsError names `option`.
+    """
     found: list[Axis] = []
     for word in text.split(","):
         if word.strip() == "None":
@@ -93,7 +96,7 @@ def parse_axes(text: str, option: str) -> tuple[Axis, ...]:
 
 
 def parse_numbers(text: str, option: str) -> tuple[int, ...]:
-    """Parse `0` or `0,2`: positions of arguments."""
+    """Parse `0` or `0,2`: positions of arguments. ArgumentsError names `option`."""
     if not re.fullmatch(r"\s*[0-9]{1,3}\s*(,\s*[0-9]{1,3}\s*)*", text):
         raise ArgumentsError(f"{option} {text[:40]}: write positions of arguments, as in 0,2")
     return tuple(map(int, text.split(",")))

@@ -50,6 +50,7 @@ class Unjudged:
     text: str = "compared with other runs"
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        """Return no findings."""
         return []
 
 

@@ -39,11 +39,16 @@ class Release(Protocol):
     """What was looked up in a release: a state, a warning and an error for each name."""
 
     @property
-    def jax(self) -> str: ...
+    def jax(self) -> str:
+        """The version of JAX."""
+
     @property
-    def same(self) -> Sequence[Sequence[str]]: ...
+    def same(self) -> Sequence[Sequence[str]]:
+        """The groups of names that are the same object there."""
+
     @property
-    def looked(self) -> Mapping[tuple[str, str, str], tuple[str, str, str]]: ...
+    def looked(self) -> Mapping[tuple[str, str, str], tuple[str, str, str]]:
+        """State, warning and error, by name: its module or function, its kind, its last part."""
 
 
 @dataclass(frozen=True, slots=True)

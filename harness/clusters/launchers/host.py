@@ -59,7 +59,10 @@ class Host:
         return self._answers.pop(number)
 
     def exits(self) -> dict[str, int]:
-        """Return exit statuses by place of workers that ended, in the order in which they ended."""
+        """Return exit statuses by place of workers that ended, in the order in which they ended.
+
+        HostGone if the host's agent is lost.
+        """
         if self._channel is None:
             raise HostGone(GONE)
         while self._channel is not None and self._channel.waiting():

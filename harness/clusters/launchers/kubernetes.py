@@ -110,8 +110,9 @@ def objects(
 
 
 def tpu_slice(text: str, hosts: int) -> dict[str, Any]:
-    """Return the node selector of a slice such as `v5e-16`, and the chips that each pod
-    requests.
+    """Return the node selector of a slice such as `v5e-16`, and the chips that each pod requests.
+
+    ValueError if no such slice is known, or it has not the chips of `hosts` hosts.
     """
     kind, _, count = text.partition("-")
     chips = int(count) if count.isdecimal() else 0

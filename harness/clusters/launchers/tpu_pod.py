@@ -13,8 +13,9 @@ KEY_FILE = ".conformance-key"  # in the home of the user that logs in
 
 
 def commands(plan: Plan) -> list[Command]:
-    """Return the `gcloud compute tpus tpu-vm ssh --worker=all` command; TPU_WORKER_ID is
-    the rank.
+    """Return the `gcloud compute tpus tpu-vm ssh --worker=all` command; TPU_WORKER_ID is the rank.
+
+    ValueError unless the plan names exactly one slice.
     """
     if len(plan.names) != 1:
         raise ValueError("name the slice with --host-list NAME")

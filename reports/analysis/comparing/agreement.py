@@ -80,6 +80,7 @@ class Found:
 
     @property
     def clauses(self) -> tuple[str, ...]:
+        """The ids of the clauses that show it, each once."""
         return tuple(dict.fromkeys(one.clause for one in self.seen))
 
     @property
@@ -108,6 +109,7 @@ class Agreement:
 
     @property
     def new(self) -> list[Found]:
+        """Return the differences that no claim, known issue or entry explains."""
         return [one for one in self.found.values() if one.is_new]
 
     @property
@@ -129,7 +131,8 @@ def agree(results: Results, entries: Sequence[Entry], reference: str | None = No
     """Compare everything in the results; `reference` is a JAX whose legacy pmap is that for all.
 
     By default it is, for each clause, the newest in which legacy pmap conforms, or else the newest
-    in which it ran: in its last release legacy pmap can do less than before.
+    in which it ran: in its last release legacy pmap can do less than before. CompareError if there
+    is nothing to compare.
     """
     reference_target = None if reference is None else _reference_target(results, reference)
     done = Agreement(tuple(entries))

@@ -55,6 +55,7 @@ class Change:
 
     @property
     def verdicts(self) -> str:
+        """Both verdicts, such as `conforms → crashed`."""
         return f"{self.old.verdict.value} → {self.new.verdict.value}"
 
 
@@ -70,6 +71,7 @@ class Group:
 
     @property
     def clauses(self) -> tuple[str, ...]:
+        """The ids of the clauses that changed, each once."""
         return tuple(dict.fromkeys(one.key.clause for one in self.changes))
 
 
@@ -87,9 +89,11 @@ class Comparison:
     notes: tuple[str, ...]
 
     def groups_of(self, kind: Kind) -> tuple[Group, ...]:
+        """Return the groups of changes of a kind."""
         return tuple(group for group in self.groups if group.kind is kind)
 
     def cells(self, kind: Kind) -> int:
+        """Return how many cells changed in this way."""
         return sum(len(group.changes) for group in self.groups_of(kind))
 
 
@@ -134,7 +138,10 @@ def masked(text: str) -> str:
 
 
 def chosen(results: Results, version: str, option: str) -> Target:
-    """Return the target of a JAX version, or of the name by which it was requested."""
+    """Return the target of a JAX version, or of the name by which it was requested.
+
+    CompareError, which names `option`, unless there is exactly one.
+    """
     there = [t for t in results.targets if not t.unavailable]
     exact = [t for t in there if version in (t.jax, t.target, results.labels[t.key])]
     if len(exact) == 1:

@@ -104,7 +104,8 @@ def tables_of(path: Path, name: str) -> Iterator[tuple[str, Any]]:
 
 @lru_cache(_PATTERNS_KEPT)
 def within(versions: str, jax: str) -> bool:
-    """Return whether a version is in a range such as ">=0.9,<0.11"."""
+    """Return whether a version is in a range such as ">=0.9,<0.11"; EntryError if it is no
+    range."""
     here = version_order(jax)[1:4]
     for part in filter(None, versions.split(",")):
         match = _COMPARISON.fullmatch(part.strip())

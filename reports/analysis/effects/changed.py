@@ -127,6 +127,7 @@ class Entry:
 
     @cached_property
     def topologies(self) -> tuple[str, ...]:
+        """The topologies that show it, by number of processes, then devices."""
         return tuple(sorted({one.topology for one in self.seen}, key=topology_order))
 
     @cached_property
@@ -192,6 +193,7 @@ class Upgrade:
     same_of: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def entries_in(self, group: Group) -> tuple[Entry, ...]:
+        """Return the entries of a group."""
         return tuple(one for one in self.entries if one.group is group)
 
     def folded(self, group: Group) -> tuple[tuple[Entry, tuple[Entry, ...]], ...]:

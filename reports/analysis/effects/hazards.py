@@ -66,10 +66,12 @@ class Hazard:
 
     @property
     def clauses(self) -> tuple[str, ...]:
+        """The ids of the clauses that show it, each once."""
         return tuple(dict.fromkeys(key.clause for key in self.shown))
 
     @property
     def implementations(self) -> tuple[str, ...]:
+        """The implementations that show it, in the order of the site."""
         found = {key.implementation for key in self.shown}
         return tuple(sorted(found, key=implementation_order))
 

@@ -40,6 +40,7 @@ class Side:
 
     @property
     def jax(self) -> str:
+        """The version of JAX; empty if the target was not available."""
         return self.target.jax or ""
 
     @property

@@ -87,7 +87,10 @@ def as_text(found: Mapping[str, Any]) -> str:
 
 
 def load_changes(old: str, new: str, file: Path = FILE) -> tuple[IssueChange, ...]:
-    """Return what changes from one side to another, both written `new_pmap@0.9.0`."""
+    """Return what changes from one side to another, both written `new_pmap@0.9.0`.
+
+    PublishedError if the file cannot be read, or has no such side or pair.
+    """
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

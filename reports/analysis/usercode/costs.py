@@ -62,6 +62,7 @@ def _collectives(run: Json, step: str) -> list[Moved]:
 
 
 def costs(old: Json, new: Json) -> Iterator[Found]:
+    """Yield the differences of two runs in samples, bytes, memory, retraces and seconds."""
     yield from _samples(old, new)
     yield from _amounts(old, new, BYTES, _bytes, 1)
     yield from _amounts(old, new, MEMORY, _memory, LEAST_MEMORY)

@@ -135,10 +135,12 @@ class ClausePage:
 
     @property
     def results(self) -> Results:
+        """The merged results of the site."""
         return self.effects.results
 
     @property
     def claim(self) -> Claim | None:
+        """The claim that the clause tests; None if the results file lacks it."""
         return self.results.claims.get(self.clause.claim)
 
     @property
@@ -148,11 +150,13 @@ class ClausePage:
 
     @property
     def claim_href(self) -> str:
+        """The address of the claim's page; empty without a claim."""
         claim = self.claim
         return claim_path(claim) if claim else ""
 
     @property
     def section_href(self) -> str:
+        """The address of the matrix of its subject."""
         return matrix_path(self.clause.section)
 
     @property
@@ -162,10 +166,12 @@ class ClausePage:
 
     @property
     def cause(self) -> Cause | None:
+        """The known issue that the clause shows although it conforms, if any."""
         return self.results.causes.get(self.clause.cause)
 
     @property
     def cause_link(self) -> Link:
+        """The link to that known issue."""
         return cause_link(self.results, self.clause.cause)
 
     @cached_property
@@ -190,14 +196,17 @@ class ClausePage:
 
     @property
     def strength(self) -> Strength | None:
+        """The clause's strength; None if it was not measured."""
         return self.results.strength.get(self.clause.clause)
 
     @property
     def fixes(self) -> Link | None:
+        """The link to the clause whose error this one remedies, if any."""
         return clause_link(self.results, self.clause.fixes) if self.clause.fixes else None
 
     @property
     def baseline(self) -> Column | None:
+        """The column that effects are compared with; None if no cell of it was run."""
         return next((column for column in self.columns if column.baseline), None)
 
     @property
@@ -212,6 +221,7 @@ class ClausePage:
 
     @cached_property
     def implementations(self) -> tuple[Implementation, ...]:
+        """The results by implementation: new pmap first, the baseline last."""
         marks = {seen.mark for seen in self._seen}
         budget = _Budget(_WRONG_SIZE if marks & _NOT_RIGHT else _RIGHT_SIZE)
         return tuple(

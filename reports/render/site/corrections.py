@@ -29,10 +29,12 @@ class Correction:
 
     @property
     def was(self) -> str:
+        """The old lines, joined."""
         return "\n".join(self.old)
 
     @property
     def becomes(self) -> str:
+        """The new lines, joined."""
         return "\n".join(self.new)
 
 

@@ -102,6 +102,7 @@ class Heading:
 
     @property
     def untrue(self) -> int:
+        """The number of its statements that the newest JAX does not, or not always, do."""
         return sum(row.untrue for row in self.claims)
 
 
@@ -119,6 +120,7 @@ class Document:
 
     @property
     def path(self) -> str:
+        """The address of its page."""
         return document_path(self.slug)
 
     @property
@@ -128,6 +130,7 @@ class Document:
 
     @cached_property
     def claims(self) -> tuple[ClaimRow, ...]:
+        """The claims of all headings, in the order of the document."""
         return tuple(row for heading in self.headings for row in heading.claims)
 
     def counted(self, mark: Mark) -> int:

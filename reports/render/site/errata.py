@@ -106,14 +106,17 @@ class Group:
 
     @property
     def anchor(self) -> str:
+        """The fragment of its address on the page."""
         return self.severity.name.lower().replace("_", "-")
 
     @property
     def title(self) -> str:
+        """The severity's name, for a heading."""
         return self.severity.value[:1].upper() + self.severity.value[1:]
 
     @property
     def size(self) -> int:
+        """The number of statements in it."""
         return sum(len(one.statements) for _, entries in self.documents for one in entries)
 
     @property

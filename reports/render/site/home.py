@@ -44,10 +44,12 @@ class HomeView:
 
     @property
     def versions(self) -> tuple[str, ...]:
+        """The versions of JAX, the oldest first."""
         return tuple(jax_versions(self.effects.results))
 
     @property
     def uses(self) -> tuple[Use, ...]:
+        """What a reader can choose as their use of pmap."""
         return tuple(Use)
 
     @property
@@ -60,6 +62,7 @@ class HomeView:
 
     @cached_property
     def timeline(self) -> tuple[Moment, ...]:
+        """What legacy and new pmap are in each version: default, by a switch, or removed."""
         return uses.timeline(self.effects.results)
 
     @cached_property

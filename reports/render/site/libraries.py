@@ -30,6 +30,7 @@ class Table:
 
     @property
     def anchor(self) -> str:
+        """The fragment of its address on the page."""
         return safe_name(self.library)
 
 

@@ -65,6 +65,7 @@ class Row:
 
     @property
     def css(self) -> str:
+        """The classes by which the page's filters find it: changed, untrue, several, unmeasured."""
         entries = [entry for line in self.lines for entry in line.entries]
         found = {
             "changed": any(e.effect not in (None, Effect.SAME) for e in entries),
@@ -86,6 +87,7 @@ class Group:
 
     @property
     def css(self) -> str:
+        """The classes of all of its rows."""
         return " ".join(sorted({word for row in self.rows for word in row.css.split()}))
 
 
@@ -100,6 +102,7 @@ class Part:
 
     @property
     def size(self) -> int:
+        """The number of its clauses."""
         return sum(len(group.rows) for group in self.groups)
 
 
@@ -115,6 +118,7 @@ class Section:
 
     @property
     def size(self) -> int:
+        """The number of its clauses."""
         return sum(len(group.rows) for group in self.groups)
 
     @cached_property

@@ -47,6 +47,7 @@ class Asset:
 
     @property
     def text(self) -> str:
+        """The content, made at each access."""
         return self.make()
 
 

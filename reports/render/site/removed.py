@@ -33,14 +33,17 @@ class Row:
 
     @property
     def href(self) -> str:
+        """The address of the name's page."""
         return name_path(self.name)
 
     @property
     def has_page(self) -> bool:
+        """Return whether the name has a page of its own."""
         return has_page(self.name)
 
     @property
     def anchor(self) -> str:
+        """The fragment of the row's address."""
         return safe_name(self.name.text)
 
 
@@ -106,6 +109,7 @@ def name_path(name: Name) -> str:
 
 
 def rows(names: Sequence[Name]) -> tuple[Row, ...]:
+    """Return a row per name."""
     return tuple(map(Row, names))
 
 

@@ -56,11 +56,13 @@ class Subject:
 
     @property
     def title(self) -> str:
+        """The subject's words, for a heading."""
         words = section_words(self.section)
         return words[:1].upper() + words[1:]
 
     @property
     def path(self) -> str:
+        """The address of its page."""
         return f"subjects/{safe_name(self.section)}.html"
 
     def has(self, *texts: str) -> bool:
@@ -114,22 +116,27 @@ class Sources:
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
+        """The documents whose claims were tested."""
         return documents(self.effects.results)
 
     @cached_property
     def causes(self) -> tuple[CauseView, ...]:
+        """All known issues."""
         return causes(self.effects)
 
     @cached_property
     def hazards(self) -> tuple[Hazard, ...]:
+        """All silent failures, and failures that end the job."""
         return hazards(self.effects)
 
     @property
     def notes_in(self) -> Notes:
+        """What probes noted, by cell; shared with other pages."""
         return self.effects.once.to(notes)
 
     @cached_property
     def memory(self) -> Memory:
+        """The measured memory of arguments and programs."""
         return memory(self.effects.results, self.notes_in)
 
     @cached_property
@@ -186,22 +193,27 @@ class SubjectView:
 
     @property
     def results(self) -> Results:
+        """The merged results of the site."""
         return self.sources.effects.results
 
     @cached_property
     def clauses(self) -> frozenset[str]:
+        """The ids of the subject's clauses."""
         return clauses_of(self.results, self.subject)
 
     @property
     def versions(self) -> tuple[str, ...]:
+        """The versions of JAX, the oldest first."""
         return versions(self.results)
 
     @property
     def newest(self) -> str:
+        """The newest version of JAX."""
         return newest_version(self.results)
 
     @property
     def matrix_href(self) -> str:
+        """The address of the subject's matrix."""
         return matrix_path(self.subject.section)
 
     @property
@@ -240,6 +252,7 @@ class SubjectView:
 
     @cached_property
     def causes(self) -> tuple[CauseView, ...]:
+        """The known issues of the subject."""
         return tuple(one for one in self.sources.causes if self._is_of(one))
 
     def _is_of(self, view: CauseView) -> bool:
@@ -259,6 +272,7 @@ class SubjectView:
 
     @property
     def hazard_versions(self) -> tuple[str, ...]:
+        """The versions that are columns of the table of hazards."""
         return self._hazards.versions
 
     @cached_property
@@ -351,6 +365,7 @@ class SubjectView:
 
     @property
     def implementations(self) -> tuple[tuple[str, str], ...]:
+        """The implementations of the memory's table: name and words."""
         return self.sources.memory.implementations
 
     @property

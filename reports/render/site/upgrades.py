@@ -74,6 +74,7 @@ class UpgradeView:
 
     @cached_property
     def found(self) -> Upgrade:
+        """What changes, without what follows the versions of libraries."""
         return without_libraries(upgrade(self.effects, self.pair.old, self.pair.new))
 
     @cached_property
@@ -98,6 +99,7 @@ class UpgradeView:
 
     @cached_property
     def plan(self) -> Plan:
+        """The edits of the upgrade, in the order in which to make them."""
         return plan(self.effects.results, self.found, MOST_WORDS)
 
     @property
@@ -191,6 +193,7 @@ class UpgradeView:
 
     @property
     def missing(self) -> str:
+        """What was not run on one of the two sides, in a sentence; empty if nothing."""
         return missing(self.found)
 
     @cached_property

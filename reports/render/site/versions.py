@@ -144,14 +144,17 @@ class VersionView:
 
     @cached_property
     def became_false(self) -> tuple[Turned, ...]:
+        """The claims that are false here and were true in the version before."""
         return _turned(self.effects.results, self.before, self.jax, to_true=False)
 
     @cached_property
     def became_true(self) -> tuple[Turned, ...]:
+        """The claims that are true here and were false in the version before."""
         return _turned(self.effects.results, self.before, self.jax, to_true=True)
 
     @cached_property
     def hazards(self) -> tuple[HazardLine, ...]:
+        """The hazards of this version, a line each."""
         results = self.effects.results
         return tuple(
             HazardLine(

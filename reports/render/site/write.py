@@ -29,6 +29,8 @@ class SiteError(InputError):
 def write(fill: Fill, directory: Path) -> tuple[str, ...]:
     """Make `directory` the site that `fill` writes into a new folder; return the paths of its
     files.
+
+    SiteError names the file that cannot be written.
     """
     place = directory.resolve()
     try:

@@ -302,6 +302,41 @@ def test_imports_are_found_where_they_run() -> None:
     assert imports(SOURCE, everywhere=True) == loaded | {"c", "h"}
 
 
+# Docstrings
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_has_a_docstring(package: str) -> None:
+    """Probes and rows are described by their clauses, so sections are left out."""
+    found = [
+        f"{relative(file)}:{line} {name}"
+        for file in modules(package)
+        if not file.is_relative_to(ROOT / SECTIONS)
+        for line, name in undocumented(ast.parse(file.read_text(encoding="utf-8")))
+    ]
+    assert found == []
+
+
+def test_undocumented_are_public_functions_classes_and_methods() -> None:
+    source = "class A:\n    def b(self): ...\n    def _c(self): ...\ndef d():\n    def e(): ...\n"
+    assert undocumented(ast.parse(source)) == [(1, "A"), (2, "A.b"), (4, "d")]
+    assert undocumented(ast.parse('def f():\n    "Return nothing."\n')) == []
+
+
+def undocumented(tree: ast.AST, owner: str = "") -> list[tuple[int, str]]:
+    """The lines and names of public definitions without a docstring."""
+    found = []
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            if ast.get_docstring(node) is None:
+                found.append((node.lineno, owner + node.name))
+            if isinstance(node, ast.ClassDef):
+                found += undocumented(node, f"{owner}{node.name}.")
+        elif isinstance(node, ast.If | ast.Try):
+            found += undocumented(node, owner)
+    return found
+
+
 # Sizes
 
 
