@@ -12,16 +12,19 @@ import libcst as cst
 from conformance.scanning import maps, members
 from conformance.scanning.names import (
     COUNTS,
+    GET_ITEM,
     KEEPING_METHODS,
     OF_ARRAYS,
     OF_TREES,
     RESHAPING_METHODS,
+    TAKES_ROWS,
 )
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     NOT_OF_ROWS,
     UNKNOWN,
     WHOLE,
+    Argument,
     Array,
     Constant,
     Instance,
@@ -62,10 +65,11 @@ def used(
         return
     if use in ("print", "fetch") and value.row:
         return
+    several = ("several processes",) if scope.source.of_several_processes else ()
     attributes = {
         "of": frozenset({f"row of {value.of}" if value.row else value.of}),
         "use": frozenset({use}),
-        "within": frozenset(run.within),
+        "within": frozenset({*run.within, *several}),
         "value": value.facts | extra,
         "under": frozenset(run.under),
     }
@@ -99,7 +103,7 @@ def attribute(
         return owner
     if name in ("shape", "dtype", "ndim", "size", "nbytes", "aval", "weak_type"):
         return UNKNOWN
-    if name in OF_ARRAYS | OF_TREES:
+    if name in OF_ARRAYS | OF_TREES | {GET_ITEM}:
         return Method(name=name, owner=owner, node=node.value)
     # Neither an array's own: a field of a tree.
     return replace(owner, structure=UNKNOWN, leaf=False)
@@ -129,8 +133,11 @@ def subscript(
     if NOT_OF_ROWS & owner.facts:
         return replace(owner, leaf=True, structure=UNKNOWN)
     if isinstance(first, cst.Slice):
-        if first.lower is None and first.upper is None and first.step is None:
-            return owner
+        if _is_whole(first):
+            if all(_keeps_all(one.slice) for one in node.slice[1:]):
+                return owner
+            used(run, scope, node, owner, "columns", {"value": node.value})
+            return replace(owner, leaf=True, structure=UNKNOWN)
         use = "slice"
     else:
         index = indices[0]
@@ -156,6 +163,24 @@ def subscript(
         extra |= {"tree unknown"}
     used(run, scope, getter or node, owner, use, {} if getter else captures, extra)
     return replace(owner, row=True, leaf=True, structure=UNKNOWN)
+
+
+def _is_whole(index: cst.Slice) -> bool:
+    return index.lower is None and index.upper is None and index.step is None
+
+
+def _keeps_all(index: cst.BaseSlice) -> bool:
+    """Return whether an index leaves a dimension as it is, or adds one."""
+    if isinstance(index, cst.Slice):
+        return _is_whole(index)
+    value = index.value if isinstance(index, cst.Index) else None
+    return isinstance(value, cst.Ellipsis) or _named(value) in ("None", "newaxis")
+
+
+def _named(node: cst.BaseExpression | None) -> str:
+    """Return the last part of a dotted name; empty if it is none."""
+    name = node.attr if isinstance(node, cst.Attribute) else node
+    return name.value if isinstance(name, cst.Name) else ""
 
 
 def _counts(index: cst.BaseSlice) -> bool:
@@ -265,7 +290,13 @@ def combined(
     return replace(arrays[0], structure=UNKNOWN, leaf=True)
 
 
-def method(run: Interpreter, scope: Scope, node: cst.Call, called: Method) -> Value | None:
+def method(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.Call,
+    called: Method,
+    arguments: Sequence[Argument],
+) -> Value | None:
     """Return the value of a method call on an output; None if arrays have no such method."""
     owner = called.owner
     if not isinstance(owner, Array):
@@ -280,6 +311,8 @@ def method(run: Interpreter, scope: Scope, node: cst.Call, called: Method) -> Va
     if name in ("sum", "mean", "max", "min", "prod", "std", "var", "any", "all"):
         used(run, scope, node, owner, "reduce", capture)
         return replace(owner, leaf=True, row=owner.row or not keeps_rows(node))
+    if name in TAKES_ROWS:
+        return taken(run, scope, node, owner, name, arguments)
     if name in ("item", "tolist"):
         used(run, scope, node, owner, "fetch", capture)
         return UNKNOWN
@@ -293,6 +326,28 @@ def method(run: Interpreter, scope: Scope, node: cst.Call, called: Method) -> Va
     if name == "addressable_data":
         return UNKNOWN
     return UNKNOWN
+
+
+def taken(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    owner: Array,
+    name: str,
+    arguments: Sequence[Argument],
+) -> Value:
+    """Return what `jnp.take` and its like take out of an output: rows, unless along another axis.
+
+    `arguments` are those of the function `name`, without the output if it is a method of it.
+    """
+    use, at = TAKES_ROWS[name]
+    some = [one.value for one in arguments if one.keyword == "axis"]
+    some += [one.value for one in arguments[at : at + 1] if not one.keyword]
+    rows = not some or (isinstance(some[0], Constant) and some[0].value in (0, None))
+    if owner.row or not rows or NOT_OF_ROWS & owner.facts:
+        return replace(owner, leaf=True, structure=UNKNOWN)
+    used(run, scope, node, owner, use)
+    return replace(owner, row=True, leaf=True, structure=UNKNOWN)
 
 
 def keeps_rows(node: cst.BaseExpression) -> bool:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import arrays, containers, expressions, maps, members, uses
+from conformance.scanning import arrays, containers, expressions, items, maps, members, uses
 from conformance.scanning.names import (
     CALLED_BY_CONTROL,
     CALLING_METHODS,
     CALLS_THE_FIRST,
     CONTROL,
     FIELDS,
+    GET_ITEM,
     ITSELF,
     KEEPING_METHODS,
     MAKES_ARRAYS,
@@ -37,7 +38,10 @@ from conformance.scanning.results import (
 )
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
+    GLOBAL,
     PMAP,
+    REPLICATES,
+    SPLITS,
     UNKNOWN,
     Argument,
     Array,
@@ -163,7 +167,12 @@ def _transformed(
         found = run.call(inner, arguments, (function.kind,))
         if function.kind == "grad":
             return UNKNOWN
-        return found if isinstance(found, Array | Items) else Value(found.tags)
+        if REPLICATES in function.tags and isinstance(found, Array):
+            return UNKNOWN
+        if isinstance(found, Array | Items):
+            return found
+        of_all = any(isinstance(one.value, Array) and one.value.of == GLOBAL for one in arguments)
+        return Array(of=GLOBAL) if of_all and SPLITS in function.tags else Value(found.tags)
     if isinstance(inner, Mapped):
         return Array(of=inner.kind, structure=UNKNOWN, facts=frozenset(inner.facts["value"]))
     return UNKNOWN
@@ -196,11 +205,13 @@ def _method(
         }
         run.note(scope, "stage", node, words)
         return Stage(level=method.name, mapped=mapped)
+    if method.name == GET_ITEM and len(arguments) == 1 and method.node is not None:
+        return _item(run, scope, node, Argument(owner, method.node), arguments[0])
     if isinstance(node, cst.Call):
         found = (
             containers.method(method, owner, arguments)
             if isinstance(owner, Items)
-            else arrays.method(run, scope, node, method)
+            else arrays.method(run, scope, node, method, arguments)
         )
         if found is not None:
             return found
@@ -227,6 +238,18 @@ def _method(
         words = {"detector": frozenset({"product summed over rows"})}
         run.note(scope, "detected", node, words)
     return Value(owner.tags & {"host", "typed key", "product", "leaf"})
+
+
+def _item(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, owner: Argument, index: Argument
+) -> Value:
+    """Return the value of `owner[index]`, written as a call."""
+    if isinstance(owner.value, Items):
+        return items.item(owner.value, index.value)
+    if not isinstance(owner.value, Array):
+        return UNKNOWN
+    written = cst.Subscript(owner.node, [cst.SubscriptElement(cst.Index(index.node))])
+    return arrays.subscript(run, scope, written, owner.value, [index.value], node)
 
 
 def _as_is(name: str, value: Value) -> Value:
@@ -299,6 +322,8 @@ def _of_python(
     """
     if name == "operator.itemgetter" and len(arguments) == 1:
         return Getter(index=arguments[0].value, node=node)
+    if name == "operator.getitem" and len(arguments) == 2:
+        return _item(run, scope, node, arguments[0], arguments[1])
     if name in FIELDS:
         return _field(run, scope, node, arguments)
     if name == "setattr" and len(arguments) == 3:

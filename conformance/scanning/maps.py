@@ -15,7 +15,9 @@ from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     OTHER_AXIS,
     PMAP,
+    REPLICATES,
     SHARD_MAP,
+    SPLITS,
     UNKNOWN,
     WHOLE,
     Argument,
@@ -216,9 +218,20 @@ def transformed(
         return Transformed(kind=kind, function=value)
     if isinstance(value, Function):
         body(run, value, words)
+    shardings = kept.get("options", {}).get("out_shardings")
     return Transformed(
-        kind=kind, function=value, **{k: v for k, v in kept.items() if k == "donates"}
+        kind=kind,
+        function=value,
+        tags=_of_results(shardings.value) if shardings is not None else frozenset(),
+        **{k: v for k, v in kept.items() if k == "donates"},
     )
+
+
+def _of_results(shardings: Value) -> frozenset[str]:
+    """Return a word for how `out_shardings` places the results of a jitted function."""
+    if "not by rows" in shardings.tags:
+        return frozenset({REPLICATES})
+    return frozenset({SPLITS} if "sharding" in shardings.tags else ())
 
 
 def call(

@@ -209,6 +209,7 @@ OF_ARRAYS = frozenset(
         ),
     }
 )
+GET_ITEM = "__getitem__"
 ADDS = frozenset(
     {"append", "appendleft", "put", "add", "insert", "extend"}
 )  # methods by which a list or queue grows
@@ -236,6 +237,16 @@ KEEPING_METHODS = frozenset(
     }
 )
 COUNTS = frozenset({"i", "j", "idx", "index", "ind", "row", "rank"})
+# Functions and methods that take rows out of an array as an index or a slice does, which of the
+# two, and where their axis is among the arguments.
+TAKES_ROWS: Mapping[str, tuple[str, int]] = {
+    "jax.numpy.take": ("take", 2),
+    "jax.lax.index_in_dim": ("take", 2),
+    "jax.lax.dynamic_index_in_dim": ("take", 2),
+    "jax.lax.slice_in_dim": ("slice", 4),
+    "jax.lax.dynamic_slice_in_dim": ("slice", 3),
+    "take": ("take", 1),
+}
 RESHAPES = frozenset({"jax.numpy.reshape", "jax.numpy.ravel", "jax.numpy.split"})
 RESHAPING_METHODS = frozenset({"reshape", "ravel", "flatten"})
 

@@ -139,8 +139,9 @@ def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules
             change,
         )
         for find in cause.finds:
-            if find.to in ("", new.implementation):
-                found.setdefault(find.event, []).append(Rule(_canonical(find, other), issue))
+            if find.to in ("", new.implementation) and _concerns(find, cause, change, new):
+                rule = Rule(_canonical(find, other), replace(issue, change=_own(find, change)))
+                found.setdefault(find.event, []).append(rule)
     by_name: dict[tuple[str, str], list[Rule]] = {}
     for event, some in found.items():
         for rule in some:
@@ -152,6 +153,20 @@ def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules
     )
 
 
+def _concerns(find: Find, cause: Cause, change: Change, new: Side) -> bool:
+    """Return whether a rule is about what a known issue changes, or about what both sides have."""
+    if change.severity == UNCHANGED:
+        return bool(_shown(cause, new, find.asked))
+    return not find.asked or bool(find.effect)
+
+
+def _own(find: Find, change: Change) -> Change:
+    """Return the one effect that a rule is about, if the issue has several."""
+    if find.effect not in change.effects:
+        return change
+    return replace(change, severity=find.effect, effects=(find.effect,))
+
+
 def _canonical(find: Find, other: str) -> Find:
     """Return a rule with canonical function names, for one kind of mapped function."""
     where, unless = dict(find.where), dict(find.unless)
@@ -160,7 +175,7 @@ def _canonical(find: Find, other: str) -> Find:
     if find.event in (TEXT, REQUIREMENT, NAME, CALL):
         return replace(find, where=where)
     key = "of" if find.event == OUTPUT else "map"
-    elsewhere = {other}
+    elsewhere = set() if find.asked else {other}
     if key == "of" and GLOBAL not in where.get(key, frozenset()):
         elsewhere.add(GLOBAL)  # an array that the program made by itself, in any JAX alike
     if key == "of" and EXPLICIT not in where.get(key, frozenset()):
@@ -188,7 +203,11 @@ def changes(
     found: list[tuple[Cause, Change]] = []
     for slug, cause in causes.items():
         change = published.get(slug) or _by_program(cause, old, new)
-        if change is None and unchanged and _shown(cause, new):
+        if (
+            change is None
+            and unchanged
+            and any(_shown(cause, new, one.asked) for one in cause.finds)
+        ):
             change = Change(UNCHANGED, processes=_processes(cause))
         if change is not None:
             found.append((cause, change))

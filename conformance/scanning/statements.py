@@ -11,6 +11,8 @@ import libcst as cst
 from conformance.scanning import expressions, imports, items, members, versions
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
+    GLOBAL,
+    SHARD_MAP,
     UNKNOWN,
     Array,
     Class,
@@ -302,8 +304,13 @@ def _restored(states: _States) -> _States:
 
 
 def _on_one_device(scope: Scope, test: cst.BaseExpression) -> str | None:
-    """Return the name of the array that a condition shows to be on one device, no pmap's output."""
+    """Return the name of the array that a condition shows to be on one device, no pmap's output,
+    or on devices of this process, no global array.
+    """
     match test:
+        case cst.Attribute(value=cst.Name(name), attr=cst.Name("is_fully_addressable")):
+            value = scope.variables.get(name)
+            return name if isinstance(value, Array) and value.of in (GLOBAL, SHARD_MAP) else None
         case cst.Call(
             func=cst.Name("isinstance"),
             args=[

@@ -19,6 +19,7 @@ from conformance.scanning.names import (
     REDUCTIONS,
     RESHAPES,
     SAME_ITEMS,
+    TAKES_ROWS,
     TREE_FLATTENS,
     TREE_LEAVES,
 )
@@ -130,6 +131,8 @@ def used(
     capture: dict[str, cst.CSTNode] = {"value": first.node} if first is not None else {}
     values = [one.value for one in arguments]
     outputs = [one for one in values if holds_array(one)]
+    if first is not None and isinstance(first.value, Array) and name in TAKES_ROWS:
+        return arrays.taken(run, scope, node, first.value, name, arguments)
     if outputs:
         use = _use(name)
         if use:

@@ -16,6 +16,8 @@ EXPLICIT = "explicit mesh"
 WHOLE, OTHER_AXIS = "whole", "by another axis"  # an output: replicated, or not split in rows
 NOT_OF_ROWS = frozenset({WHOLE, OTHER_AXIS})
 MOST_CHOICES = 4  # functions that a name may stand for
+REPLICATES = "replicates"  # of a jitted function: its results are replicated
+SPLITS = "splits"  # of a jitted function: its results are sharded
 GLOBAL = "global"  # of an array: made of what several processes have
 
 

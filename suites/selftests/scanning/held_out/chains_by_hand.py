@@ -20,7 +20,7 @@ def sample(key, init, num_samples):
   chains = jax.local_device_count()
   run = pmap(run_chain, in_axes=(0, 0, None), static_broadcasted_argnums=2)
   samples = run(random.split(key, chains), init, num_samples)
-  burnt = samples[:, num_samples // 2:]
+  burnt = samples[:, num_samples // 2:]  # finds: results-stay-on-all-devices
   first_chain = samples[0]  # finds: index-replicates-the-row
   some = samples[1:3]  # finds: several-rows-gather-the-whole-array
   return np.mean(burnt, axis=(0, 1)), first_chain, some

@@ -39,7 +39,7 @@ def main():
     print("acceptance", rate)
     for i, r in enumerate(rate):  # finds: iteration-goes-through-the-host
         print("chain", i, float(r))
-    warm = samples[:, args.num_samples // 2:]
+    warm = samples[:, args.num_samples // 2:]  # finds: results-stay-on-all-devices
     print("mean", warm.mean((0, 1)), "shape", samples.shape)
     print("first chain", samples[0].mean(0))  # finds: index-replicates-the-row
     print("keys", keys[0], "init", init[:2])

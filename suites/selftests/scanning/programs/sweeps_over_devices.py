@@ -19,7 +19,7 @@ def sweep(lrs, x, y):
     for i in range(0, len(lrs), n):
         chunk = np.asarray(lrs[i:i + n])
         w, losses = jax.pmap(train, in_axes=(0, None, None))(chunk, x, y)  # finds: calls-run-python
-        results.append((w, losses[:, -1]))
+        results.append((w, losses[:, -1]))  # finds: results-stay-on-all-devices
     return results
 
 
