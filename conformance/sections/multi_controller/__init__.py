@@ -12,9 +12,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.spec.aspects import RESULT, figure
-from conformance.spec.codes import Code
+from conformance.spec.aspects import COMPARED, figure
+from conformance.spec.codes import Code, Problem
 from conformance.spec.combining import by_process
+from conformance.spec.containers import flattened
 from conformance.spec.expectation import Finding, OfEachStep, raises
 from conformance.spec.observation import Observation, Step
 from conformance.spec.topology import Place, Topology
@@ -66,6 +67,9 @@ def notes_text(said: str, wanted: Callable[[Place], str]) -> OfEachStep:
     return OfEachStep(f"says {said}", check_step, claims=frozenset({figure(TEXT)}))
 
 
+ALONE = flattened(0.0)[1]  # the structure of one value in no container
+
+
 def near(exact: Callable[[Place], float], said: str, tolerance: float = 2e-6) -> OfEachStep:
     """Every step returns one float32, that number up to rounding.
 
@@ -78,9 +82,11 @@ def near(exact: Callable[[Place], float], said: str, tolerance: float = 2e-6) ->
         leaf = step.leaves[0]
         if leaf.local is None or leaf.shape != () or leaf.dtype != "float32":
             return False, f"no float32 number: {step}"
+        if step.tree not in (None, ALONE):
+            return False, Problem(f"{step.tree} in place of {ALONE}: {step}", Code.CONTAINER)
         return bool(abs(float(leaf.local) - exact(place)) <= tolerance), str(step)
 
-    return OfEachStep(f"returns {said}", check_step, claims=RESULT)
+    return OfEachStep(f"returns {said}", check_step, claims=COMPARED)
 
 
 def in_second_half(place: Place) -> bool:

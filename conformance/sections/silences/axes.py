@@ -18,10 +18,13 @@ from conformance.sections.silences.answers import (
     rank,
 )
 from conformance.spec.clause import clause, devices
-from conformance.spec.columns import of_pmaps
+from conformance.spec.columns import Columns, of_pmaps
 from conformance.spec.comparing import Model
 from conformance.spec.expectation import in_steps, raises, returns, twice
+from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP
+from conformance.spec.releases import by_release
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.bodies import double
@@ -198,13 +201,30 @@ AXES: Mapping[str, Refused] = table(
 )
 
 
+def _refused(case: Refused) -> Columns:
+    """Expect what `as_legacy` does; where every axis is None, of each implementation its text."""
+    columns = as_legacy(case, NO_AXES)
+    if case.message != ALL_NONE:
+        return columns
+
+    def said(message: str) -> Expectation:
+        return in_steps(
+            raises(case.error, message, phase=case.phase, otherwise=case.otherwise), CALL
+        )
+
+    old = said("^pmap must have at least one non-None value in in_axes$")
+    new = said(r"^pmap requires at least one argument with a mapped axis\.$")
+    pmaps = {LEGACY_PMAP: old, NEW_PMAP: by_release("0.9.1", before=old, since=new)}
+    return columns | pmaps
+
+
 @family(
     "silences.axes.{case}",
     case=AXES,
     claim="{case.claim}",
     title="A mapped function with {case.text} is refused.",
     left_out=ONE_PROCESS_ALONE,
-    expect=lambda case: as_legacy(case, NO_AXES),
+    expect=_refused,
 )
 def refused_axes(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     """A map over axes that are none."""
