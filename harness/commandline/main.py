@@ -170,8 +170,10 @@ def _named(words: Sequence[str]) -> Command | None:
     second = {one.words[1]: one for one in COMMANDS if one.words[0] == words[0]}
     if not second:
         firsts = list(dict.fromkeys(one.words[0] for one in COMMANDS))
+        whole = [one.name for one in COMMANDS if one.words[-1] == words[0]]
+        meant = f"; did you mean {' or '.join(whole)}?" if whole else ""
         raise UsageError(
-            f"no command is called {words[0]}{did_you_mean(words[0], firsts) or ';'} "
+            f"no command is called {words[0]}{meant or did_you_mean(words[0], firsts) or ';'} "
             f"`{PROGRAM} --help` lists them"
         )
     if len(words) == 1:

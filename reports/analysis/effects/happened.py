@@ -23,7 +23,12 @@ ABSENT = {
 RETURNS = "returns"  # how a cell ended that ended well
 _CRASHED = "crashed"
 _AGAIN = ("second call", " again")  # how the names of steps end that repeat one
-_WRONG = {VALUE, SHAPE, DTYPE}
+# What a returned value differs in, the most severe first.
+_WRONG = {
+    VALUE: "other numbers",
+    SHAPE: "other shape",
+    DTYPE: "other dtype or weak type",
+}
 _WELL = "exit 0"  # how a process of a plain job ends that ends well
 _PRINTED = 60  # characters of what a job printed
 
@@ -37,9 +42,9 @@ def ended(cell: Cell) -> str:
         for number, step in enumerate(steps):
             if step.get("outcome") == RAISED:
                 return _raised(step, steps[:number])
-    wrong = (f for f in failed(cell) if f.step != WITHOUT_THE_FIX)
-    if any(code_of(finding) in _WRONG for finding in wrong):
-        return "other numbers"
+    codes = {code_of(finding) for finding in failed(cell) if finding.step != WITHOUT_THE_FIX}
+    if wrong := next((words for code, words in _WRONG.items() if code in codes), ""):
+        return wrong
     if not cell.observations:
         return cell.verdict.value
     return _job([step for steps in _steps(cell) for step in steps]) or RETURNS

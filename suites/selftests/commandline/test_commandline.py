@@ -89,6 +89,7 @@ def wrong(*words: str, says: str) -> object:
     [
         wrong(says="no command; "),
         wrong("sumary", says="no command is called sumary"),
+        wrong("upgrade", says="no command is called upgrade; did you mean report upgrade?"),
         wrong("resluts", says="did you mean results"),
         wrong("results", says="name one of merge, summary"),
         wrong("results", "sumary", says="did you mean summary"),

@@ -16,6 +16,7 @@ from records import (
     claim,
     clause,
     deviation,
+    finding,
     observation,
     raised,
     sample_step,
@@ -102,6 +103,21 @@ WORKS = stepped(sample_step(), sample_step(name=SECOND))
         ("not applicable", "not applicable", {}, "n/a"),
         ("nothing observed", "deviates", {"observations": [], "findings": []}, "deviates"),
         ("odd", "conforms", {"observations": [{"steps": 3}]}, "returns"),
+        *(
+            (
+                f"other {'/'.join(codes)}",
+                "deviates",
+                {"observations": WORKS, "findings": [finding(code=code) for code in codes]},
+                words,
+            )
+            for codes, words in (
+                (["value"], "other numbers"),
+                (["shape"], "other shape"),
+                (["dtype"], "other dtype or weak type"),
+                (["dtype", "value"], "other numbers"),
+                (["sharding"], "returns"),
+            )
+        ),
         (
             "a plain job",
             "conforms",
