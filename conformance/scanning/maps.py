@@ -45,7 +45,8 @@ KINDS = {
     "equinox.filter_pmap": PMAP,
     "flax.nnx.pmap": PMAP,
 }
-_NONE_MEANS = ("in_axes", "out_axes")  # where None is no default
+# Where None is no default, or was one until the parameter was removed: to give it is an error now.
+_NONE_MEANS = ("in_axes", "out_axes", "global_arg_shapes", "abstracted_axes")
 ON_ONE_DEVICE = "on one device"
 _ON, _EMPTY = "on ", cst.Module([])
 _BODY = {PMAP: "in pmap", SHARD_MAP: "in shard_map"}
