@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from conformance.scanning import notebooks
 from conformance.scanning.notebooks import Cell, Notebook
+from conformance.scanning.positions import Range, positions
 
 MOST_BYTES = 1 << 20  # of a file
 MOST_DEPTH = 150  # nested nodes of a file: LibCST's parser has no bound of its own
@@ -55,13 +55,9 @@ class Source:
     cells: tuple[Cell, ...] = ()  # of a notebook
 
     @cached_property
-    def _wrapper(self) -> MetadataWrapper:
-        return MetadataWrapper(cst.parse_module(self.text), unsafe_skip_copy=True)
-
-    @cached_property
-    def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
+    def _positions(self) -> Mapping[cst.CSTNode, Range]:
         # It takes longer than all else, and few files have a finding.
-        return self._wrapper.resolve(PositionProvider)
+        return positions(self.tree)
 
     @cached_property
     def style(self) -> frozenset[str]:
@@ -80,7 +76,7 @@ class Source:
         """
         check_depth(self.text)
         try:
-            return self._wrapper.module
+            return cst.parse_module(self.text)
         except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
             raise UnreadableError(f"LibCST cannot parse it: {error}".split("\n")[0]) from error
         except RecursionError as error:
@@ -103,7 +99,8 @@ class Source:
         found = self._positions.get(node)
         if found is None:
             return Place(1, 1, 1, 1)
-        return Place(found.start.line, found.start.column + 1, found.end.line, found.end.column + 1)
+        (line, column), (end_line, end_column) = found
+        return Place(line, column + 1, end_line, end_column + 1)
 
     def code(self, node: cst.CSTNode) -> str:
         """Return the text of a node, as written."""
