@@ -140,7 +140,7 @@ def safe_table(effects: Effects, use: Use) -> SafeTable:
     risks = {
         kind: {where.jax: risk(effects, where, kind, some) for where in some} for kind in KINDS
     }
-    best = {kind: safest(list(found.items())) for kind, found in risks.items()}
+    best = {kind: safest(_advised(found)) for kind, found in risks.items()}
     return SafeTable(
         use,
         tuple(filter(None, (_advice(kind, risks[kind]) for kind in KINDS))),
@@ -172,16 +172,22 @@ def _counted(where: Where, kind: str, found: Risk | None, best: Sequence[str]) -
     )
 
 
+def _advised(risks: Mapping[str, Risk | None]) -> list[tuple[str, Risk | None]]:
+    """Return the versions with the new pmap; all of them where there is none."""
+    newer = [(jax, one) for jax, one in risks.items() if version_order(jax) >= NEW_BY_DEFAULT]
+    return newer or list(risks.items())
+
+
 def _advice(kind: str, risks: Mapping[str, Risk | None]) -> str:
     """Return which version is safest, of all and of those with the new pmap, in a sentence."""
     words = "One process" if kind == ONE else "Several processes"
-    newer = [(jax, one) for jax, one in risks.items() if version_order(jax) >= NEW_BY_DEFAULT]
-    some = newer or list(risks.items())
+    some = _advised(risks)
     best = safest(some)
     if not best:
         return ""
     least = next(one for jax, one in some if jax == best[0] and one is not None)
     newest, *others = best
     also = f" ({', '.join(others)}: the same counts)" if others else ""
+    newer = version_order(newest) >= NEW_BY_DEFAULT
     versions = f" of {SINCE} and later" if newer else ""
     return f"{words}: safest{versions} is JAX {newest}{also}, with {least.words}."
