@@ -20,12 +20,12 @@ class Severity(StrEnum):
     """The severity of a wrong statement: what happens to a program that relies on it."""
 
     DIES = "crashes or hangs"
-    WRONG_NUMBERS = "silently gives wrong numbers"
-    FIX_FAILS = "is a fix that does not work"
-    RAISES = "raises an error that is not announced"
-    COSTS = "communicates or holds something else than is said"
-    REST = "differs in another way"
-    PLATFORM = "is otherwise on this platform alone"
+    WRONG_NUMBERS = "silently gives wrong values"
+    FIX_FAILS = "the documented fix does not work"
+    RAISES = "raises an undocumented error"
+    COSTS = "communicates or stores something else than documented"
+    REST = "another difference"
+    PLATFORM = "differs on this platform only"
 
     @property
     def rank(self) -> int:

@@ -79,8 +79,8 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             taken,
             "index",
             "Cost of `x[0]` of a pmap output: time",
-            "How many times as long `x[0]` takes as under legacy pmap, measured at the same moment."
-            " Bars span the blocks of the measurement; one that crosses 1 shows no difference.",
+            "Time of `x[0]` divided by its time under legacy pmap, measured at the same moment. "
+            "Each bar spans the blocks of a measurement; a bar across 1 shows no difference.",
             INDEX,
             "index",
             LEGACY,
@@ -93,8 +93,8 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             taken,
             "call",
             "A call of a pmapped function: time",
-            "How many times as long a call takes as under legacy pmap: dispatch, with the smallest "
-            "arrays there are.",
+            "Time of a call divided by its time under legacy pmap. The arrays are as small as "
+            "possible, so that this is the time of the dispatch.",
             "timing.dispatch.",
             "call",
             LEGACY,
@@ -104,7 +104,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             taken,
             "round-trip",
             "A pmapped function with large arrays: time",
-            "How many times as long a call takes as under legacy pmap.",
+            "Time of a call divided by its time under legacy pmap.",
             "timing.round-trip.",
             "call",
             LEGACY,
@@ -114,7 +114,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             taken,
             "top-level",
             "A pmapped function at top level, against the same under jit: time",
-            "How many times as long a call takes at the top level as inside `jax.jit`.",
+            "Time of a call at the top level divided by its time inside `jax.jit`.",
             "timing.top-level.",
             "top level",
             JIT,

@@ -57,8 +57,9 @@ class Drawn:
             values = {self.chart.label(point.value) for point in one.points}
             if len(values) > 1:
                 return ""
-            lines += [f"{one.name}: {value}" for value in values]
-        return f"{'; '.join(lines)}, {self.chart.upwards}"
+            lines += [f"{one.name} {value}" for value in values]
+        upwards = self.chart.upwards
+        return f"{upwards[:1].upper()}{upwards[1:]}, in every measurement: {', '.join(lines)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
     return Group(
         "devices",
         "Cost of `x[0]`, by the number of devices: time",
-        "How many times as long `x[0]` takes as reading the shard that this process has anyway.",
+        "Time of `x[0]` divided by the time of reading a local shard.",
         tuple(figures),
     )
 
@@ -199,8 +200,8 @@ def moved_figures(results: Results) -> Group:
     return Group(
         "moved",
         "Reading a part of a pmap output: bytes moved between devices",
-        "What the compiled program sends to each device, in multiples of what is read: 0 is a "
-        "local read, more than 1 is data that nobody asked for.",
+        "Bytes that the compiled program sends to each device, divided by the bytes that are "
+        "read. 0 is a local read; more than 1 is data that the result does not need.",
         tuple(figures),
     )
 
@@ -224,7 +225,7 @@ def memory_figures(measured: Memory) -> Group:
                 description="",
                 across="JAX",
                 categories=tuple(row.label.removeprefix("jax ") for row in table.rows),
-                upwards="times its bytes at the peak",
+                upwards="peak memory / size of the argument",
                 series=series(_names(implementations), points),
                 label=multiple,
                 even=1.0,
@@ -239,8 +240,8 @@ def memory_figures(measured: Memory) -> Group:
     return Group(
         "memory",
         "An argument, donated or not: memory",
-        "How many times its own bytes the argument needs at the peak. 1 is in place, 2 is a copy "
-        "beside the original.",
+        "Peak memory divided by the size of the argument. 1 is in place, 2 is a copy beside the "
+        "original.",
         tuple(figures),
     )
 

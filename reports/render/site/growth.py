@@ -35,9 +35,9 @@ def _sentence(some: Sequence[Growth]) -> str:
     rows = ", ".join(dict.fromkeys(_size(one.row) for one in some))
     by = ", ".join(dict.fromkeys(f"jax {one.jax} with libtpu {one.libtpu}" for one in some))
     return (
-        f"What one access sends to each chip, in multiples of the {rows} of the array that lie on "
-        f"it: compiled by {by}, run on nothing. A line that rises is an access that costs more on "
-        "a larger pod."
+        f"Bytes that one access sends to each chip, divided by the {rows} of the array on that "
+        f"chip. Compiled with {by}; not run. A rising line is an access that costs more on a "
+        "larger pod."
     )
 
 
@@ -49,7 +49,7 @@ def _chart(clause: str, chip: str, some: Sequence[Growth]) -> Chart:
         description="",
         across="chips",
         categories=tuple(map(str, chips)),
-        upwards="sent to a chip / what lies on it",
+        upwards="bytes sent to a chip / bytes of the array on it",
         series=tuple(_series(some, chips)),
         label=multiple,
         # Where nothing is sent at all that is to be seen, and a logarithm has no place for it.

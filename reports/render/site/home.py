@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,7 +98,7 @@ def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page | Asset]:
         "home",
         HomeView(effects, pairs),
         "Upgrade `jax.pmap` code",
-        f"What breaks, differs or gets slower between versions of JAX{where}.",
+        f"What breaks, changes or gets slower between versions of JAX{where}.",
     )
     yield uses.choices(effects, pairs)
 
@@ -111,8 +111,12 @@ def _measured(results: Results) -> str:
     several = any(not topology.startswith("1x") for topology in results.topologies)
     how = "in clusters of real processes" if several else "in one process"
     missing = [name for name in _ACCELERATORS if not any(p.startswith(name) for p in there)]
-    nothing = f"; nothing is measured on {' and '.join(missing)} yet" if missing else ""
-    return f", measured on {', '.join(sorted(there))} {how}{nothing}"
+    nothing = f"; nothing is measured on {_words(missing)} yet" if missing else ""
+    return f", measured on {_words(there)} {how}{nothing}"
+
+
+def _words(platforms: Iterable[str]) -> str:
+    return " and ".join(one.upper() for one in sorted(platforms))
 
 
 def _chooser(old: str, new: str, some: Sequence[Pair]) -> Chooser:

@@ -31,8 +31,8 @@ _CSS = {
 }
 _PROCESSES = {ONE: "one process", SEVERAL: "several processes"}
 FATAL = frozenset((Effect.CRASHES, Effect.HANGS))
-_BETWEEN = "few of its tests ran: as in the versions on both sides"
-_BESIDE = "few of its tests ran: as in {}"
+_BETWEEN = "few of its tests ran, with the results of the neighbouring versions"
+_BESIDE = "few of its tests ran, with the results of {}"
 
 
 @dataclass(frozen=True, slots=True)

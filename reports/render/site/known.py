@@ -112,7 +112,7 @@ def pages(effects: Effects) -> Iterator[Page]:
                     of_libraries,
                 ),
                 f"Known issues of {use.words}",
-                "What each does in which version, the most severe and most usual first.",
+                "The effect of each in each version of JAX; the most severe and most common first.",
             )
     if jax_versions(results):
         against = baseline(results)

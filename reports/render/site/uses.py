@@ -75,7 +75,7 @@ def _state(implementation: str, jax: str, ran: set[tuple[str, str]]) -> str:
     if default_implementation(jax) != implementation:
         return "with the switch"
     other = NEW if implementation == LEGACY else LEGACY
-    return "default" if (other, jax) in ran else "the only one"
+    return "default" if (other, jax) in ran else "only"
 
 
 def choices(effects: Effects, pairs: Sequence[Pair]) -> Asset:

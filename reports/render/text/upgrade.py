@@ -155,7 +155,7 @@ def _libraries(found: Upgrade) -> Iterator[str]:
     between = libraries_between(found.old.jax, found.new.jax)
     yield from (one.sentence for one in between.outdated)
     for one in between.changes:
-        since = f"If your {one.library} goes from before {one.since} to it or later"
+        since = f"When you upgrade {one.library} to {one.since} or later"
         yield f"{since}: {one.says} See {one.causes[0]}."
 
 

@@ -150,7 +150,7 @@ def test_the_first_page_says_which_pmap_is_the_default_where(site: dict[str, str
         ("0.8.0", "with the switch"),
         ("0.9.0", "removed"),
         ("0.8.0", "default"),
-        ("0.9.0", "the only one"),
+        ("0.9.0", "only"),
     ]
 
 
