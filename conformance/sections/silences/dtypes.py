@@ -238,6 +238,55 @@ def in_half_precision(
     cluster.twice(impl.map(lambda x: collective.apply(x)), dtype.rows(cluster))
 
 
+# --- Numbers at the limits of a dtype: a reduction in another dtype would lose them ---------------
+
+REDUCED = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "bfloat16", "float32")
+
+
+def extremes(dtype: Dtype) -> NDArray[Any]:
+    """Rows of a dtype's limits, of which no sum is rounded; those of integers wrap."""
+    kind = dtype.kept()
+    if kind.kind in "iu":
+        limits = np.iinfo(kind)
+        return np.array([[limits.min, limits.max], [limits.max, limits.max - 1]] * 4, kind)
+    about = jax.numpy.finfo(kind)
+    large, tiny = 2.0 ** (about.maxexp - 5), float(about.smallest_normal)
+    rows = np.tile([large, tiny, 0.0], (8, 1))
+    rows[3, 2] = 1 + float(about.eps)
+    return rows.astype(kind)
+
+
+def reduced(dtype: Dtype) -> Any:
+    """The model of `of_extremes`."""
+
+    @described("the largest, the least and the sum of all rows, and that sum less 1")
+    def model(place: Place) -> Any:
+        rows = extremes(dtype)
+        exact = rows.astype(np.int64 if rows.dtype.kind in "iu" else np.float64)
+        total = exact.sum(0)
+        found = (exact.max(0), exact.min(0), total, total - 1)
+        return [np.broadcast_to(one, rows.shape).astype(rows.dtype) for one in found]
+
+    return model
+
+
+@DEFAULTS.family(
+    "silences.dtype.extremes-{dtype}",
+    dtype={key: DTYPES[key] for key in REDUCED},
+    title=lambda dtype: f"pmax, pmin and psum of the largest and least {dtype.name} are exact.",
+    needs=devices(8),
+    expect=lambda dtype: everywhere(in_steps(returns(reduced(dtype)), *TWICE)),
+)
+def of_extremes(impl: Implementation, cluster: Cluster, dtype: Dtype) -> None:
+    """Reduce rows of a dtype's limits. Less 1, a sum shows its last bit within any tolerance."""
+
+    def body(x: Any) -> Any:
+        total = jax.lax.psum(x, "i")
+        return [jax.lax.pmax(x, "i"), jax.lax.pmin(x, "i"), total, total - 1]
+
+    cluster.twice(impl.map(body), extremes(dtype))
+
+
 # --- float0, the dtype of a gradient by integers --------------------------------------------------
 
 FLOAT0 = jax.dtypes.float0
