@@ -49,7 +49,7 @@ DEFAULTS = Defaults(fact="indexing.leading.cost", cause="index-replicates-the-ro
         "{form.text} communicates at most the whole array; under legacy pmap it does not "
         "communicate."
     ),
-    fact="indexing.integer",
+    fact=lambda form: "indexing.integer.jitted" if form.jitted else "indexing.integer",
     topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: lambda form: accessed(NO_COLLECTIVE, form.right(LEGACY_PMAP)),
