@@ -15,7 +15,7 @@ from typing import Any
 
 import conformance.model.records as model
 from conformance.catalogue.loading import Catalogue
-from conformance.commands.parallel import in_processes
+from conformance.commandline.parallel import in_processes
 from conformance.judging import rejudging
 from conformance.judging.deviations import ByClause, Deviation, matching
 from conformance.judging.rejudging import fault_of

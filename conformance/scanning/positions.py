@@ -51,7 +51,7 @@ class _State(PositionProvidingCodegenState):
         if node not in self.found:
             self.found[node] = start, (self.line, self.column)
 
-    def record_syntactic_position(
+    def record_syntactic_position(  # type: ignore[override]
         self,
         node: cst.CSTNode,
         *,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import re
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from multiprocessing.connection import Connection, wait
+from functools import partial
 from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
+from conformance.commandline.parallel import LostProcessError, answers
 from conformance.scanning import texts
 from conformance.scanning.files import PYTHON, SCRIPT, Listed, PathError
 from conformance.scanning.findings import (
@@ -174,55 +172,11 @@ def _parts(task: Task, chunks: Sequence[Sequence[str]], processes: int) -> Itera
     if processes == 1:
         yield from (evaluate(task, chunk) for chunk in chunks)
         return
-    found: dict[int, Part] = {}
-    busy: dict[Connection, int] = {}
-    next_chunk = iter(enumerate(chunks))
-
-    def give(link: Connection) -> None:
-        for number, chunk in next_chunk:
-            busy[link] = number
-            link.send(chunk)
-            return
-
     try:
-        with _evaluating(task, processes) as links:
-            for link in links:
-                give(link)
-            for number in range(len(chunks)):
-                while number not in found:
-                    ready = wait(list(busy))
-                    for link in [one for one in busy if one in ready]:
-                        found[busy.pop(link)] = link.recv()
-                        give(link)
-                yield found.pop(number)
-    except (EOFError, ConnectionError) as error:
+        yield from answers(partial(evaluate, task), chunks, processes)
+    except LostProcessError as error:
         message = "a process that evaluates files was killed; scan a part of the tree"
         raise PathError(message) from error
-
-
-@contextmanager
-def _evaluating(task: Task, count: int) -> Iterator[list[Connection]]:
-    """Start processes that evaluate the modules that they are sent, and kill them in the end.
-
-    An executor waits for the rest of the work when it is terminated, and may wait forever for a
-    message of which a killed process had written a part.
-    """
-    started: list[multiprocessing.Process] = []
-    links: list[Connection] = []
-    try:
-        for _ in range(count):
-            here, there = multiprocessing.Pipe()
-            started.append(multiprocessing.Process(target=_answer, args=(task, there), daemon=True))
-            started[-1].start()
-            there.close()  # so that the process's end is the end of the link
-            links.append(here)
-        yield links
-    finally:
-        running = [one for one in started if one.pid is not None]
-        for one in running:
-            one.kill()
-        for one in running:
-            one.join()
 
 
 def _relevant(
@@ -294,17 +248,6 @@ def _keep(
 
 
 # In each process
-
-
-def _answer(task: Task, link: Connection) -> None:
-    """Evaluate the modules that arrive, until the parent is gone or kills this process."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is answered by the parent
-    while True:
-        try:
-            link.send(evaluate(task, link.recv()))
-        except (EOFError, ConnectionError):
-            return
 
 
 def _interpreter(task: Task) -> Interpreter:

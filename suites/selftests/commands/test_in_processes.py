@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conformance.commands.parallel import in_processes
+from conformance.commandline.parallel import in_processes
 
 
 def test_results_come_in_order_from_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,12 @@ ROOMS: dict[str, set[str]] = {
     "conformance.store": {"conformance.model"},
     "conformance.commands": {"conformance.*"},
     # It reads what others wrote: rules it takes from the catalogue, what changes it is given.
-    "conformance.scanning": {"conformance.catalogue", "conformance.model", "conformance.spec"},
+    "conformance.scanning": {
+        "conformance.catalogue",
+        "conformance.commandline",
+        "conformance.model",
+        "conformance.spec",
+    },
     # What all commands have in common knows nothing of what a command does.
     "conformance.commandline": set(),
     "conformance.plain": {"conformance.catalogue", "conformance.spec", "conformance.worker"},
