@@ -127,8 +127,8 @@ def test_the_first_page_links_every_pair_without_a_script(site: dict[str, str]) 
 def test_the_first_page_says_on_what_it_was_measured_and_on_what_not(site: dict[str, str]) -> None:
     measured, _, not_yet = text_in(tree(site["index.html"])).partition("nothing is measured on")
 
-    assert measured.rpartition("measured on ")[2].startswith("cpu ")
-    assert not_yet.startswith(" cuda and tpu ")
+    assert measured.rpartition("measured on ")[2].startswith("CPU ")
+    assert not_yet.startswith(" CUDA and TPU ")
 
 
 def test_the_first_page_shows_known_issues_by_version(site: dict[str, str]) -> None:
