@@ -106,6 +106,12 @@ def test_an_entry_that_excused_nothing_is_idle(covered: Any) -> None:
     assert covered(excused, (clause(),), one).idle == ()
 
 
+def test_an_entry_does_not_excuse_a_cell_that_deviates(covered: Any) -> None:
+    one = replace(entry(saw={"code": "value"}), clause=("errors.*",), jax=">=0.9")
+    (idle,) = covered([cell(verdict="deviates")], (clause(),), one).idle
+    assert idle.entry == one
+
+
 def test_an_entry_about_what_was_not_run_is_counted(covered: Any) -> None:
     one = replace(entry(saw={"code": "value"}), clause=("errors.a",), jax="<0.9")
     found = covered(BOTH, (clause(),), one)

@@ -11,6 +11,7 @@ from conformance.judging.ratios import Ratio, Spread, ratio, seconds, slowest
     ("name", "given", "said"),
     [
         ("slower", Ratio("legacy", 28.0, 25.0, 31.0, 6, 20), "28 times legacy (25 to 31 times"),
+        ("little slower", Ratio("legacy", 1.5, 1.2, 1.8, 6, 20), "1.5 times legacy (1.2 to 1.8"),
         ("faster", Ratio("legacy", 0.5, 0.4, 0.8, 6, 20), "2 times faster than legacy (0.4"),
         ("hidden", Ratio("legacy", 1.4, 0.9, 2.0, 6, 20), "no difference from legacy beyond"),
         ("exactly one", Ratio("legacy", 1.0, 1.0, 1.0, 6, 20), "no difference from legacy"),

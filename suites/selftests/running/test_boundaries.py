@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import real
@@ -14,6 +16,7 @@ from published import published_versions
 import reports
 from conformance.catalogue.causes import load_causes
 from conformance.judging.deviations import load_all
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP
 from harness.running import boundaries
 from harness.running.boundaries import Boundary, Cell
 from reports.store.releases import released
@@ -91,6 +94,22 @@ def test_a_bound_lies_between_adjacent_releases(
     versions: str, found: list[tuple[str, str]]
 ) -> None:
     assert list(boundaries.bounds(versions, RELEASES)) == found
+
+
+def test_legacy_pmap_has_bounds_while_jax_has_the_switch() -> None:
+    both = (LEGACY_PMAP, NEW_PMAP)
+    shows = SimpleNamespace(jax=">=0.9.0,<0.10", implementation=both, topology=("1x8",))
+    cause: Any = SimpleNamespace(slug="some-issue", shows=(shows,))
+    found = [
+        (cell.implementation, one.before, one.after)
+        for one in boundaries.of_programs([cause], RELEASES)
+        for cell in one.cells
+    ]
+    assert found == [
+        (LEGACY_PMAP, "0.8.0", "0.9.0"),
+        (NEW_PMAP, "0.8.0", "0.9.0"),
+        (NEW_PMAP, "0.9.0", "0.10.0"),
+    ]
 
 
 @pytest.mark.parametrize(
