@@ -50,6 +50,9 @@ MOST_OF_A_TEXT = 120  # characters of what was seen that a pattern holds
 MOVED, PROGRAMS = "moved", "programs"  # figures of a step
 EXACT = ("bytes", "host")  # parts of what moves that an entry names exactly
 
+# Fields of leaves that an entry names in place of the printed values, which may be the right ones.
+OF_LEAVES = {Code.DTYPE: ("dtype", "weak_type")}
+
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _ESCAPED = r"\\\g<0>"
 # What differs from run to run: a pattern ends before it.
@@ -482,7 +485,20 @@ def _table(some: Sequence[tuple[Step | None, Finding]]) -> dict[str, Any]:
     seen = [one for one, _ in some if one is not None]
     if noted := _figures(codes, seen):
         return table | {"noted": noted}  # the values may be the right ones
+    if code in OF_LEAVES and (leaves := _leaves(OF_LEAVES[code], seen)):
+        return table | {"leaves": leaves}
     return table | {"returned": pattern(", ".join(map(str, one.leaves)) for one in seen)}
+
+
+def _leaves(keys: Sequence[str], seen: Sequence[Step]) -> list[dict[str, Any]]:
+    """Return these fields of each returned leaf; nothing if they are not equal in all steps."""
+    each = [[{key: getattr(leaf, key) for key in keys} for leaf in one.leaves] for one in seen]
+    if any(one != each[0] for one in each):
+        return []
+    return [
+        {key: f"^{one}$" if isinstance(one, str) else one for key, one in leaf.items()}
+        for leaf in each[0]
+    ]
 
 
 def _figures(codes: Sequence[str], seen: Sequence[Step]) -> dict[str, Any]:

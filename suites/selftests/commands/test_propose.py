@@ -20,6 +20,7 @@ from conformance.commands.proposal_lines import lines, record
 from conformance.commands.propose import Proposal, pattern, propose
 from conformance.judging import deviations
 from conformance.judging.deviations import Deviation
+from conformance.spec.arrays import WEAKLY
 from conformance.spec.clause import Clause
 from conformance.spec.expectation import noted, returns, steps
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
@@ -190,6 +191,29 @@ def test_a_clause_with_one_step_has_one_pattern(proposed: Any) -> None:
     found = proposed([seen], one=clause(returns(doubled)))
     assert toml(found)["saw"]["message"].startswith(r"^1\.0 of")
     assert [each.explains for each in found.add] == [True]
+
+
+def weak(*, dtype: str = "float32", weak_type: bool = False) -> Any:
+    """A cell whose only step returns the right values, strongly typed."""
+    made = cell()
+    for number, one in enumerate(made["observations"]):
+        step = returned(doubled(Place(TOPOLOGY, number)), name="a call")
+        for leaf in step["value"]["leaves"]:
+            leaf |= {"dtype": dtype, "weak_type": weak_type}
+        one["steps"] = [step]
+    return made
+
+
+def test_another_weak_type_is_named_and_not_the_right_values_beside_it(proposed: Any) -> None:
+    one = clause(WEAKLY)
+    found = proposed([weak()], one=one)
+    assert [each.explains for each in found.add] == [True]
+    saw = toml(found)["saw"]
+    assert saw == {"code": "dtype", "leaves": [{"dtype": "^float32$", "weak_type": False}]}
+    known = entry(saw=saw)
+    assert proposed([weak()], known, one=one).add == []
+    other = proposed([weak(dtype="float16")], known, one=one)
+    assert other.add != [] or other.correct != []
 
 
 def noting(figure: str, value: Any) -> Any:
