@@ -107,7 +107,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """An entry that is too wide: which of its cells conform, and whether all do.
+    """An entry that is too wide: which of its `judged` cells conform, and whether all do.
 
     `corrections` are the fields, with their old and new values, that make it excuse all of them.
     """
@@ -116,6 +116,7 @@ class Excess:
     conforms: tuple[str, ...]
     excuses: tuple[str, ...]
     other: tuple[str, ...]
+    judged: int
     corrections: tuple[tuple[str, Any, Any], ...] = ()
 
 
@@ -249,7 +250,9 @@ def _excess(entry: Deviation, some: Sequence[Judged]) -> Excess:
         else:
             (excuses if _explains(entry, one) else other).append(one)
     corrections = () if conforms or excuses else tuple(_corrections(entry, other))
-    return Excess(entry, _places(conforms), _places(excuses), _places(other), corrections)
+    return Excess(
+        entry, _places(conforms), _places(excuses), _places(other), len(some), corrections
+    )
 
 
 def _places(some: Iterable[Judged]) -> tuple[str, ...]:
