@@ -51,7 +51,7 @@ MOVED, PROGRAMS = "moved", "programs"  # figures of a step
 EXACT = ("bytes", "host")  # parts of what moves that an entry names exactly
 
 # Fields of leaves that an entry names in place of the printed values, which may be the right ones.
-OF_LEAVES = {Code.DTYPE: ("dtype", "weak_type")}
+OF_LEAVES: Mapping[str, tuple[str, ...]] = {Code.DTYPE: ("dtype", "weak_type")}
 
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _ESCAPED = r"\\\g<0>"
