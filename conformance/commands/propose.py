@@ -488,15 +488,15 @@ def _table(some: Sequence[tuple[Step | None, Finding]]) -> dict[str, Any]:
     seen = [one for one, _ in some if one is not None]
     if noted := _figures(codes, seen):
         return table | {"noted": noted}  # the values may be the right ones
-    if code in OF_LEAVES and (leaves := _leaves(OF_LEAVES[code], seen)):
+    if len(codes) == 1 and (leaves := _leaves(OF_LEAVES.get(codes[0], ()), seen)):
         return table | {"leaves": leaves}
     return table | {"returned": pattern(", ".join(map(str, one.leaves)) for one in seen)}
 
 
 def _leaves(keys: Sequence[str], seen: Sequence[Step]) -> list[dict[str, Any]]:
-    """Return these fields of each returned leaf; nothing if they are not equal in all steps."""
+    """Return these fields of each returned leaf; nothing if there are none, or if steps differ."""
     each = [[{key: getattr(leaf, key) for key in keys} for leaf in one.leaves] for one in seen]
-    if any(one != each[0] for one in each):
+    if not keys or any(one != each[0] for one in each):
         return []
     return [
         {key: f"^{one}$" if isinstance(one, str) else one for key, one in leaf.items()}

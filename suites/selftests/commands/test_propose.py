@@ -22,7 +22,7 @@ from conformance.judging import deviations
 from conformance.judging.deviations import Deviation
 from conformance.spec.arrays import WEAKLY
 from conformance.spec.clause import Clause
-from conformance.spec.expectation import noted, returns, steps
+from conformance.spec.expectation import All, noted, returns, steps
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place
 from conformance.store.errors import ResultsError
@@ -214,6 +214,15 @@ def test_another_weak_type_is_named_and_not_the_right_values_beside_it(proposed:
     assert proposed([weak()], known, one=one).add == []
     other = proposed([weak(dtype="float16")], known, one=one)
     assert other.add != [] or other.correct != []
+
+
+def test_an_entry_about_two_kinds_of_findings_pins_the_printed_value(proposed: Any) -> None:
+    one = clause(All((WEAKLY, returns(doubled))))
+    seen = weak()
+    for each in seen["observations"]:
+        each["steps"][0]["value"]["leaves"][0]["values"][0] = 7.0
+    saw = toml(proposed([seen], one=one))["saw"]
+    assert (sorted(saw), saw["code"]) == (["code", "returned"], ["dtype", "value"])
 
 
 def noting(figure: str, value: Any) -> Any:
