@@ -610,6 +610,18 @@ def test_an_entry_that_matches_nothing_is_found() -> None:
     assert unmatched((used, unused), []) == [used, unused]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"jax": ">=0.9.1"}, {"platform": ("tpu",)}, {"topology": ("2x2",)}],
+    ids=" ".join,
+)
+def test_an_entry_that_names_the_clause_of_other_cells_matches_nothing(other: Any) -> None:
+    cells = [("errors.a", NEW_PMAP, "0.9.0", "cpu", "1x8")]
+    assert len(unmatched((entry(), entry(**other)), cells)) == 1
+    elsewhere = [("errors.a", SHARD_MAP, *cells[0][2:])]
+    assert unmatched((entry(implementation=(NEW_PMAP,)),), elsewhere) != []
+
+
 # The entries there are
 
 

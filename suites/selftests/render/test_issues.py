@@ -81,6 +81,17 @@ def test_the_version_with_the_least_risk_is_marked() -> None:
     )
 
 
+def test_the_mark_and_the_advice_are_about_the_versions_with_the_new_pmap() -> None:
+    """A release before has no issue at all, and a reader of the advice would not find it marked."""
+    old = ran("idioms.a", "legacy_pmap@0.7.2", returned([1.0]))
+    records = [*HEAD, target("0.7.2"), *shown(ORDINARY, "idioms.a"), old]
+    table = safe_table(Effects(read(*records)), Use.PMAP)
+
+    assert marked(table) == [("0.9.0", 0, True), ("0.7.2", 0, False)]
+    (advice,) = table.advice
+    assert advice.startswith("One process: safest of 0.8 and later is JAX 0.9.0, with 1 new error")
+
+
 def marked(table: SafeTable) -> list[tuple[str, int, bool]]:
     return [(row.jax, row.one.untested, row.one.best) for row in table.rows if row.one is not None]
 
