@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -122,13 +122,15 @@ class Deviation:
         """Return whether the entry names this clause."""
         return clause in self.clause or any(_matches(clause, one) for one in self.clause)
 
-    def named_in(self, ids: Collection[str]) -> Iterator[str]:
-        """Yield those of `ids` that the entry names, once for each of its patterns."""
+    def named_in(self, ids: Collection[str]) -> Iterable[str]:
+        """Return those of `ids` that the entry names, each once."""
+        found: dict[str, None] = {}
         for pattern in self.clause:
             if _WILDCARDS.isdisjoint(pattern):
-                yield from (pattern,) if pattern in ids else ()
+                found |= {pattern: None} if pattern in ids else {}
             else:
-                yield from (id for id in ids if fnmatchcase(id, pattern))
+                found |= dict.fromkeys(id for id in ids if fnmatchcase(id, pattern))
+        return found
 
     def matches(
         self,
@@ -142,21 +144,9 @@ class Deviation:
         """Return whether the entry applies to this cell; `packages` are the target's, None for any
         target.
         """
-        return self.names(clause) and self.applies(
-            implementation, jax, platform, topology, packages
-        )
-
-    def applies(
-        self,
-        implementation: str,
-        jax: str,
-        platform: str,
-        topology: str,
-        packages: Mapping[str, str] | None = None,
-    ) -> bool:
-        """Return whether the entry applies to this cell of a clause that it names."""
         return (
             implementation in self.implementation
+            and self.names(clause)
             and _matches_any(platform, self.platform)
             and any(
                 _within(versions, jax) and _matches_any(topology, topologies)
@@ -324,15 +314,11 @@ def unmatched(
     topology).
     """
     every = tuple(entries)
-    places = {id(entry): at for at, entry in enumerate(every)}
-    found, unseen = ByClause(every), set(range(len(every)))
+    by_clause, matched = ByClause(every), set[int]()
     for cell in cells:
-        unseen -= {
-            at
-            for entry in found[cell[0]]
-            if (at := places[id(entry)]) in unseen and entry.matches(*cell)
-        }
-    return [every[at] for at in sorted(unseen)]
+        some = (one for one in by_clause[cell[0]] if id(one) not in matched)
+        matched.update(id(one) for one in some if one.matches(*cell))
+    return [one for one in every if id(one) not in matched]
 
 
 def of_no_clause(entries: Iterable[Deviation], clauses: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from conformance.scanning import maps, members
+from conformance.scanning.imports import last_name
 from conformance.scanning.names import (
     COUNTS,
     GET_ITEM,
@@ -173,14 +174,9 @@ def _keeps_all(index: cst.BaseSlice) -> bool:
     """Return whether an index leaves a dimension as it is, or adds one."""
     if isinstance(index, cst.Slice):
         return _is_whole(index)
-    value = index.value if isinstance(index, cst.Index) else None
-    return isinstance(value, cst.Ellipsis) or _named(value) in ("None", "newaxis")
-
-
-def _named(node: cst.BaseExpression | None) -> str:
-    """Return the last part of a dotted name; empty if it is none."""
-    name = node.attr if isinstance(node, cst.Attribute) else node
-    return name.value if isinstance(name, cst.Name) else ""
+    if not isinstance(index, cst.Index):
+        return False
+    return isinstance(index.value, cst.Ellipsis) or last_name(index.value) in ("None", "newaxis")
 
 
 def _counts(index: cst.BaseSlice) -> bool:

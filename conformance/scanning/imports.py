@@ -78,3 +78,8 @@ def dotted(node: cst.BaseExpression) -> str:
     if isinstance(node, cst.Attribute):
         return f"{dotted(node.value)}.{node.attr.value}"
     return node.value if isinstance(node, cst.Name) else ""
+
+
+def last_name(node: cst.BaseExpression) -> str:
+    """Return the last part of a dotted name; empty if it is none."""
+    return dotted(node).rpartition(".")[2]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from conformance.scanning.imports import dotted
+from conformance.scanning.imports import dotted, last_name
 from conformance.scanning.names import SIGNATURES
 from conformance.scanning.results import ROWS_FOR_ALL, result_tags, tags_of_items
 from conformance.scanning.scopes import Scope
@@ -91,10 +91,7 @@ def _left_out(name: str, argument: Argument) -> bool:
         return False
     if isinstance(argument.value, Constant) and argument.value.value is None:
         return True
-    node = argument.node.attr if isinstance(argument.node, cst.Attribute) else argument.node
-    return (
-        argument.value == UNKNOWN and isinstance(node, cst.Name) and node.value.strip("_") == name
-    )
+    return argument.value == UNKNOWN and last_name(argument.node).strip("_") == name
 
 
 def value_facts(value: Value) -> set[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from conformance.scanning import arrays, calls, items
+from conformance.scanning.imports import last_name
 from conformance.scanning.names import (
     FETCHES,
     ITERATES,
@@ -174,8 +175,7 @@ def _target(options: dict[str, Argument]) -> frozenset[str]:
     device = options.get("device")
     if device is None:
         return frozenset()
-    node = device.node.attr if isinstance(device.node, cst.Attribute) else device.node
-    named = isinstance(node, cst.Name) and node.value.lower().endswith("device")
+    named = last_name(device.node).lower().endswith("device")
     return frozenset({"to one device"} if named or "device" in device.value.tags else ())
 
 

@@ -177,5 +177,5 @@ def _cells(clauses: Mapping[str, Clause]) -> Mapping[str, Sequence[Cell]]:
 
 def _cells_of(entry: Deviation, cells: Mapping[str, Sequence[Cell]]) -> Iterator[Cell]:
     """Yield the cells of the clauses and implementations that an entry names."""
-    for id in dict.fromkeys(entry.named_in(cells)):
+    for id in entry.named_in(cells):
         yield from (one for one in cells[id] if one.implementation in entry.implementation)

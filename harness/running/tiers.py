@@ -153,7 +153,7 @@ class _Choice:
                 run
                 for id in entry.named_in(by_clause)
                 for run, cell in by_clause[id]
-                if self._applies(entry, cell)
+                if self._matches(entry, cell)
             ]
             if runs:
                 groups.append(runs)
@@ -163,10 +163,10 @@ class _Choice:
                 causes.setdefault(cause, []).extend(run for run, _ in found)
         return iter(sorted((*groups, *causes.values()), key=lambda runs: (len(runs), min(runs))))
 
-    def _applies(self, entry: Deviation, cell: CellId) -> bool:
+    def _matches(self, entry: Deviation, cell: CellId) -> bool:
         version = self.versions.get(cell.target)
-        return version is not None and entry.applies(
-            cell.implementation, version, self.platform, cell.topology
+        return version is not None and entry.matches(
+            cell.clause, cell.implementation, version, self.platform, cell.topology
         )
 
     def _of_facts(self) -> Iterator[list[Run]]:

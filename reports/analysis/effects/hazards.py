@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ class Place(NamedTuple):
     jax: str
 
 
-@dataclass(slots=True)
+@dataclass
 class Hazard:
     """One hazard: its description, the cells that show it, and where the same programs ran without
     it.
@@ -61,8 +61,6 @@ class Hazard:
     why: str  # what its deviation entry says of it
     shown: dict[CellKey, ShownEffect] = field(default_factory=dict)
     ran: dict[Place, bool] = field(default_factory=dict)
-    _topologies: dict[tuple[str, str | None], set[str]] = field(default_factory=dict)
-    _gathered: int = 0  # cells in `_topologies`
 
     @property
     def clauses(self) -> tuple[str, ...]:
@@ -100,14 +98,15 @@ class Hazard:
         """Return on which topologies it shows; `A_JOB` for programs that start their own
         processes.
         """
-        if self._gathered != len(self.shown):
-            self._topologies.clear()
-            for key, shown in self.shown.items():
-                here = self._topologies.setdefault((key.implementation, key.target.jax), set())
-                here.add(A_JOB if of_job(shown.step) else key.topology)
-            self._gathered = len(self.shown)
-        found = self._topologies.get((implementation, jax), ())
-        return tuple(sorted(found, key=topology_order))
+        return self._topologies.get((implementation, jax), ())
+
+    @cached_property
+    def _topologies(self) -> dict[tuple[str, str | None], tuple[str, ...]]:
+        found: dict[tuple[str, str | None], set[str]] = {}
+        for key, shown in self.shown.items():
+            here = found.setdefault((key.implementation, key.target.jax), set())
+            here.add(A_JOB if of_job(shown.step) else key.topology)
+        return {place: tuple(sorted(some, key=topology_order)) for place, some in found.items()}
 
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site

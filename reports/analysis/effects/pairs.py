@@ -122,6 +122,7 @@ class Effects:
         self._alike: dict[Hashable, int] = {}
         self._kept: dict[Hashable, dict[Hashable, Any]] = {}
         self._digests_of: dict[tuple[str, TargetKey], tuple[Digest | None, ...]] = {}
+        self._verdicts_of: dict[tuple[str, TargetKey], tuple[tuple[Verdict, bool], ...]] = {}
         self._digests: dict[CellKey, Digest | None] = {}
         self.once = Once(digest, ended, *also, shared=digest)
         self._digest, self._ended = self.once.to(digest), self.once.to(ended)
@@ -143,6 +144,16 @@ class Effects:
             if id in ran
             for topology in self.results.grid[id]
         )
+
+    @cached_property
+    def fixing(self) -> frozenset[int]:
+        """Return the numbers of the rows of clauses that fix another."""
+        return frozenset(n for n, row in enumerate(self.rows) if row.clause.fixes is not None)
+
+    @cached_property
+    def mapping_nothing(self) -> frozenset[int]:
+        """Return the numbers of the rows that are the same under all implementations."""
+        return frozenset(n for n, row in enumerate(self.rows) if row.maps_nothing)
 
     def between(self, clause: str, topology: str, old: Side, new: Side) -> ShownEffect | None:
         """Return the effect on a clause's program; None where neither side has a result."""
@@ -178,20 +189,24 @@ class Effects:
 
     def column(self, side: Side) -> tuple[Cellular | None, ...]:
         """Return, per row, the cell of `side`, or None where it does not apply."""
-        place = implementation, target = side.place
+        place = side.place
         if place not in self._columns:
             self._columns[place] = tuple(
-                self._cellular(
-                    CellKey(
-                        row.clause.clause,
-                        target,
-                        JAX if row.maps_nothing else implementation,
-                        row.topology,
-                    )
-                )
-                for row in self.rows
+                self._cellular(_key(row.clause, row.topology, *place)) for row in self.rows
             )
         return self._columns[place]
+
+    def verdicts(self, side: Side) -> tuple[tuple[Verdict, bool], ...]:
+        """Return, per row, the verdict of a side's cell and whether it has no observation."""
+        place = side.place
+        if place not in self._verdicts_of:
+            self._verdicts_of[place] = tuple(
+                (Verdict.NOT_APPLICABLE, True)
+                if one is None
+                else (one.outcome.verdict, one.digest is None)
+                for one in self.column(side)
+            )
+        return self._verdicts_of[place]
 
     def in_rows(self, old: Side, new: Side) -> list[ShownEffect | None]:
         """Return, per row, the effect from one side to another; None where the new side was not
@@ -295,5 +310,10 @@ def _begun(outcome: Outcome) -> str:
 
 def cell_of(results: Results, clause: str, topology: str, side: Side) -> CellKey:
     """The cell of a clause on one side; what maps nothing is the same under all implementations."""
-    implementation = JAX if JAX in results.clauses[clause].expected else side.implementation
-    return CellKey(clause, side.target.key, implementation, topology)
+    return _key(results.clauses[clause], topology, *side.place)
+
+
+def _key(clause: Clause, topology: str, implementation: str, target: TargetKey) -> CellKey:
+    if JAX in clause.expected:
+        implementation = JAX
+    return CellKey(clause.clause, target, implementation, topology)

@@ -164,8 +164,9 @@ class _Made:
 
     def _parted(self, effects: Sequence[ShownEffect | None]) -> tuple[list[int], list[int]]:
         """Return the numbers of the rows that are the same, nine of ten, and of the others."""
-        fixes, nothing = self._special
-        left_out = nothing if self.old.target.key == self.new.target.key else frozenset()
+        fixes = self.effects.fixing
+        same_target = self.old.target.key == self.new.target.key
+        left_out = self.effects.mapping_nothing if same_target else frozenset[int]()
         apart = fixes | left_out
         same = [n for n, change in enumerate(effects) if change is SAME and n not in apart]
         others = [
@@ -174,17 +175,6 @@ class _Made:
             if (change is not SAME or n in fixes) and n not in left_out
         ]
         return same, others
-
-    @property
-    def _special(self) -> tuple[frozenset[int], frozenset[int]]:
-        """Return the numbers of the rows that fix another, and of those that map nothing."""
-        kept = self.effects.kept(_Made)
-        if not kept:
-            rows = self.effects.rows
-            fixes = frozenset(n for n, row in enumerate(rows) if row.clause.fixes is not None)
-            kept[""] = fixes, frozenset(n for n, row in enumerate(rows) if row.maps_nothing)
-        found: tuple[frozenset[int], frozenset[int]] = kept[""]
-        return found
 
     def _changed(
         self, number: int, before: Cellular | None, other: Cellular, shown: ShownEffect
@@ -271,25 +261,12 @@ class _Made:
 
     def _note_missing(self, rows: Sequence[int]) -> None:
         """Record why pairs were not compared; nothing if one applies to neither side."""
-        old, new = self._verdicts(self.old), self._verdicts(self.new)
+        old, new = self.effects.verdicts(self.old), self.effects.verdicts(self.new)
         pairs = Counter((old[number], new[number]) for number in rows)
         for ((was, old_lacks), (now, _)), count in pairs.items():
             if was in _NOTHING and now in _NOTHING:  # of three quarters of these pairs
                 continue
             self.missing[was if old_lacks else now, old_lacks] += count
-
-    def _verdicts(self, side: Side) -> Sequence[tuple[Verdict, bool]]:
-        """Return, per row, the verdict of a side's cell and whether it has no observation."""
-        kept = self.effects.kept(_Changed)
-        if side.place not in kept:
-            kept[side.place] = tuple(
-                (Verdict.NOT_APPLICABLE, True)
-                if one is None
-                else (one.outcome.verdict, one.digest is None)
-                for one in self.effects.column(side)
-            )
-        found: Sequence[tuple[Verdict, bool]] = kept[side.place]
-        return found
 
     def _fix_fails(self, clause: Clause, shown: ShownEffect, other: Cellular) -> bool:
         fix = clause.fixes is not None
