@@ -34,12 +34,11 @@ def lines(found: Proposal) -> Iterator[str]:
     for excess in found.correct:
         changes = (f"{key} {_value(old)} -> {_value(new)}" for key, old, new in excess.corrections)
         yield f"# correct {named(excess.entry)}: {', '.join(changes)}"
-    # An entry may be about releases and topologies that were not run.
-    unseen = " if no other cell shows it; cells in these results, none of which does: "
     for title, some in (("narrow", found.narrow), ("drop", found.drop)):
         for excess in some:
-            where = f"{unseen}{excess.judged}" if title == "drop" else ""
-            yield f"# {title} {named(excess.entry)}{where}"
+            yield f"# {title} {named(excess.entry)}"
+            if title == "drop":  # an entry may be about releases and topologies that were not run
+                yield f"#     cells judged: {excess.judged}, seen in none; run the entry's others"
             for what, places in (("conforms", excess.conforms), ("is seen", excess.excuses)):
                 if places:
                     yield f"#     {what}: {'; '.join(places)}"
