@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import signal
 import subprocess
@@ -52,7 +53,12 @@ class Suite:
 
     def logs(self) -> list[Path]:
         """Output of the workers."""
-        return list(self.folder.glob("temporary/**/cluster-*/process-*.log"))
+        return self._files("cluster-*/process-*.log")
+
+    def _files(self, pattern: str) -> list[Path]:
+        """Return files of the run; unlike `Path.glob`, pass over folders that vanish meanwhile."""
+        found = glob.glob(f"**/{pattern}", root_dir=self.folder / "temporary", recursive=True)
+        return [self.folder / "temporary" / one for one in found]
 
     def up(self, workers: int) -> bool:
         """Return whether this many workers have printed what JAX prints when a collective
@@ -62,7 +68,7 @@ class Suite:
 
     def a_job_is_up(self) -> bool:
         """Return whether both processes of a job that a probe started have printed it."""
-        said = self.folder.glob("temporary/**/conformance-*/*.out")
+        said = self._files("conformance-*/*.out")
         return sum("up" in one.read_text(errors="replace") for one in said) == 2
 
     def locks_are_free(self) -> bool:
