@@ -36,13 +36,13 @@ LEFT_OUT = "a map under jit in several processes: multi_controller.map"
 class Program:
     """A program of `maps`, each over so many devices from the first; its arguments are `rows`.
 
-    `run(maps, *arrays)` gives what `model(*rows)` says, an array for each of `rows`, of which a
-    user puts the second one with `put`.
+    `run(maps)` is a function that is kept and called again. Of an array for each of `rows`, of
+    which a user puts the second one with `put`, it gives what `model(*rows)` says.
     """
 
     key: str
     text: str
-    run: Callable[..., Any]
+    run: Callable[[Sequence[Mapped]], Callable[..., Any]]
     model: Callable[..., Any]
     maps: tuple[slice, ...]
     rows: tuple[int, ...]
@@ -65,39 +65,39 @@ def _twos(a: Rows, b: Rows) -> Any:
     return np.full_like(a, 2), np.full_like(b, 2)
 
 
-def _sums(maps: Sequence[Mapped], a: Any, b: Any) -> Any:
+def _sums(maps: Sequence[Mapped]) -> Callable[..., Any]:
     first, last = maps[0], maps[-1]
-    return jax.jit(lambda x, y: (first(x).sum(), last(y).sum()))(a, b)
+    return jax.jit(lambda x, y: (first(x).sum(), last(y).sum()))
 
 
-def _apart(maps: Sequence[Mapped], a: Any, b: Any) -> Any:
+def _apart(maps: Sequence[Mapped]) -> Callable[..., Any]:
+    sums = [jax.jit(lambda x, mapped=mapped: mapped(x).sum()) for mapped in maps]
+    return lambda *given: tuple(one(x) for one, x in zip(sums, given, strict=True))
+
+
+def _both(maps: Sequence[Mapped]) -> Callable[..., Any]:
     first, last = maps
-    return jax.jit(lambda x: first(x).sum())(a), jax.jit(lambda y: last(y).sum())(b)
+    return jax.jit(lambda x, y: (first(x), last(y)))
 
 
-def _both(maps: Sequence[Mapped], a: Any, b: Any) -> Any:
+def _derived(maps: Sequence[Mapped]) -> Callable[..., Any]:
     first, last = maps
-    return jax.jit(lambda x, y: (first(x), last(y)))(a, b)
+    return jax.grad(lambda x, y: first(x).sum() + last(y).sum(), (0, 1))
 
 
-def _derived(maps: Sequence[Mapped], a: Any, b: Any) -> Any:
+def _fed(maps: Sequence[Mapped]) -> Callable[..., Any]:
     first, last = maps
-    return jax.grad(lambda x, y: first(x).sum() + last(y).sum(), (0, 1))(a, b)
+    return jax.jit(lambda x: last(first(x)[:HALF]))
 
 
-def _fed(maps: Sequence[Mapped], a: Any) -> Any:
-    first, last = maps
-    return jax.jit(lambda x: last(first(x)[:HALF]))(a)
-
-
-def _with_total(maps: Sequence[Mapped], a: Any, b: Any) -> Any:
+def _with_total(maps: Sequence[Mapped]) -> Callable[..., Any]:
     (only,) = maps
-    return jax.jit(lambda x, y: only(x).sum() + y.sum())(a, b)
+    return jax.jit(lambda x, y: only(x).sum() + y.sum())
 
 
-def _product_derived(maps: Sequence[Mapped], a: Any, b: Any) -> Any:
+def _product_derived(maps: Sequence[Mapped]) -> Callable[..., Any]:
     (only,) = maps
-    return jax.grad(lambda x, y: (only(x) * y).sum(), (0, 1))(a, b)
+    return jax.grad(lambda x, y: (only(x) * y).sum(), (0, 1))
 
 
 def _total(a: Rows, b: Rows) -> Any:
@@ -106,6 +106,10 @@ def _total(a: Rows, b: Rows) -> Any:
 
 def _over_all(impl: Implementation, all: Sequence[jax.Device], x: Rows) -> Any:
     return jax.device_put(x, impl.sharding())
+
+
+def _replicated(impl: Implementation, all: Sequence[jax.Device], x: Rows) -> Any:
+    return jax.device_put(x, jax.sharding.NamedSharding(jax.sharding.Mesh(all, ("a",)), P()))
 
 
 def _by_two_axes(impl: Implementation, all: Sequence[jax.Device], x: Rows) -> Any:
@@ -173,8 +177,18 @@ PROGRAMS: Mapping[str, Program] = table(
         _over_all,
     ),
     Program(
+        "with-array-replicated",
+        "jit of one and an array that is replicated over the same devices",
+        _with_total,
+        _total,
+        (ALL,),
+        (COUNT, COUNT),
+        _replicated,
+        fixes="silences.several-maps.with-array-over-all",
+    ),
+    Program(
         "with-array-by-two-axes",
-        "jit of one and an array that is sharded over the same devices with another mesh",
+        "jit of one and an array that is sharded over the same devices with a mesh of two axes",
         _with_total,
         _total,
         (ALL,),
@@ -248,4 +262,4 @@ def several(impl: Implementation, cluster: Cluster, program: Program) -> None:
     maps = [impl.map(double(), devices=cluster.devices[which]) for which in program.maps]
     first, *others = arguments(cluster, program)
     arrays = [first, *(program.put(impl, cluster.devices, one) for one in others)]
-    cluster.twice(lambda *given: program.run(maps, *given), *arrays)
+    cluster.twice(program.run(maps), *arrays)
