@@ -8,7 +8,6 @@ their known issue, and so do clauses under which behaviour changes as documented
 
 from __future__ import annotations
 
-import ast
 import functools
 import re
 import sys
@@ -37,6 +36,10 @@ SWITCHED = {LEGACY_PMAP: {SWITCH: "0"}, NEW_PMAP: {SWITCH: "1"}}
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _ENDS = re.compile(r"SIG[A-Z0-9]+|hangs|exit [1-9][0-9]*")
+# At the beginning of a line: parsing all programs takes most of the time in which they are loaded.
+_IMPORT = re.compile(
+    r"^ *(?:from +(?P<package>[.\w]+) +import|import +(?P<modules>[\w., ]+))", re.MULTILINE
+)
 _MODULES = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy"}
 # Of a package that is not called as its module is.
 _MODULE_OF = {"absl-py": "absl", "dm-haiku": "haiku", "orbax-checkpoint": "orbax"}
@@ -275,14 +278,7 @@ def _texts(value: Any, least: int, where: str) -> tuple[str, ...]:
 def _plain(program: str, name: str, requires: Sequence[str]) -> None:
     """Raise CauseError if a program needs more than Python, JAX and what `requires` lists."""
     known = _MODULES | {_MODULE_OF.get(one, one) for one in requires}
-    for node in ast.walk(ast.parse(program)):
-        modules = (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-        for module in modules:
-            if module.split(".")[0] not in known:
-                raise CauseError(f"{name}: imports {module}, which is not plain JAX")
+    for statement in _IMPORT.finditer(program):
+        for module in (statement["package"] or statement["modules"]).split(","):
+            if module.split(" as ")[0].split(".")[0].strip() not in known:
+                raise CauseError(f"{name}: imports {module.strip()}, which is not plain JAX")

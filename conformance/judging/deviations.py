@@ -338,10 +338,9 @@ def of_no_package(entries: Iterable[Deviation], clauses: Mapping[str, Clause]) -
         f"{entry.where}: {id} does not require {name}: of which package is it?"
         for entry in entries
         if entry.packages
-        for id, clause in clauses.items()
-        if entry.names(id)
+        for id in entry.named_in(clauses)
         for name in entry.packages
-        if name not in clause.requires
+        if name not in clauses[id].requires
     ]
 
 
