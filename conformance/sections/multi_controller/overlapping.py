@@ -22,7 +22,7 @@ from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_SEVERAL, Place
 from conformance.worker.protocols import Cluster, Implementation
 
-BATCHES, SIZE = 8, 256
+BATCHES, SIZE = 8, 160
 PRODUCTS = 500  # of the second stage, with the identity: long, and the values stay exact
 DEADLINE_S = 120.0
 
