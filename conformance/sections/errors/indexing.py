@@ -62,6 +62,19 @@ class Use:
         return (self.model or self.use)(array)
 
 
+# Functions that a jit finds again: what it compiled is kept between the calls.
+
+
+def sum_of_rows(y: Any) -> Any:
+    """The sum over the rows."""
+    return y.sum(0)
+
+
+def first_row(y: Any) -> Any:
+    """The first row."""
+    return y[0]
+
+
 USES: Mapping[str, Use] = table(
     Use("integer-index", "`x[0]`", INDEX, lambda x: x[0], refused=True),
     Use("negative-index", "`x[-1]`", INDEX, lambda x: x[-1], refused=True),
@@ -90,14 +103,14 @@ USES: Mapping[str, Use] = table(
         "jitted-computation",
         "A jitted sum over the rows",
         COMPUTATION,
-        lambda x: jax.jit(lambda y: y.sum(0))(x),
+        lambda x: jax.jit(sum_of_rows)(x),
         lambda x: x.sum(0),
     ),
     Use(
         "jitted-index",
         "A jitted `x[0]`",
         COMPUTATION,
-        lambda x: jax.jit(lambda y: y[0])(x),
+        lambda x: jax.jit(first_row)(x),
         lambda x: x[0],
     ),
     Use("device-get", "`jax.device_get`", FETCH, jax.device_get, np.asarray, unfetchable=True),
