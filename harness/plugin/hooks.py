@@ -7,6 +7,7 @@ takes `timed` runs once per contender of the time lane, only with `-m benchmark`
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -34,6 +35,7 @@ from harness.running import cells, lane, tiers
 from harness.running.admission import cores
 from harness.running.background import Outcome
 from harness.running.cells import CellId
+from harness.running.fleet import LocalFleet
 from harness.running.pool import Spent
 from harness.running.scratch import sweep
 from harness.running.shares import HostAllocator, Shares
@@ -95,10 +97,16 @@ def pytest_configure(config: pytest.Config) -> None:
             "timing tests compare cells that run in turns on one machine: leave out --shard"
         )
     reporter = config.stash[_REPORTER] = ProgressReporter(config)
+    undo = contextlib.ExitStack()
     try:
         chosen = Options.load(handed) if handed else options.read(config, reporter)
+        fleet = _begun(config, chosen)
+        if fleet is not None:
+            undo.callback(fleet.close)
         known = deviations.load_all()
-        session = Session(chosen, loading.load(), load_claims(), known, progress=reporter)
+        session = Session(
+            chosen, loading.load(), load_claims(), known, progress=reporter, local_fleet=fleet
+        )
         session.catalogue.beginning(chosen.clauses)  # refused here, before any test is collected
         if not handed:
             _check(session)
@@ -108,10 +116,13 @@ def pytest_configure(config: pytest.Config) -> None:
             _listen(config, session)
             resumed_cells.record(config, session)
         resumed = None if handed else resumed_cells.begin(config, session)
+        undo.pop_all()  # from here on the session ends it
     except OSError as error:
         raise pytest.UsageError(reason(error)) from error
     except (TargetError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
+    finally:
+        undo.close()
     config.stash[_SESSION] = session
     if resumed is not None:
         config.stash[_RESUMED] = resumed
@@ -126,6 +137,20 @@ def pytest_configure(config: pytest.Config) -> None:
     if rerun is not None:
         config.stash[_RERUN] = rerun
         config.pluginmanager.register(rerun, "conformance-rerun")
+
+
+def _begun(config: pytest.Config, chosen: Options) -> LocalFleet | None:
+    """Return a fleet whose target imports JAX while this process loads the catalogue.
+
+    None if it is uncertain that this process runs cells of one target on this machine.
+    """
+    elsewhere = chosen.hosts is not None or bool(config.getoption("numprocesses", None))
+    targets = [one.target for one in chosen.targets if one.target is not None]
+    if elsewhere or not chosen.clauses or config.option.collectonly or len(targets) != 1:
+        return None
+    fleet = LocalFleet([loading.PACKAGE], chosen.platform)
+    fleet.launcher(targets[0]).begin()
+    return fleet
 
 
 def _check(session: Session) -> None:

@@ -65,37 +65,37 @@ def _twos(a: Rows, b: Rows) -> Any:
     return np.full_like(a, 2), np.full_like(b, 2)
 
 
-def _sums(maps: Sequence[Mapped]) -> Callable[..., Any]:
+def _sums(maps: Sequence[Mapped]) -> Any:
     first, last = maps[0], maps[-1]
     return jax.jit(lambda x, y: (first(x).sum(), last(y).sum()))
 
 
-def _apart(maps: Sequence[Mapped]) -> Callable[..., Any]:
+def _apart(maps: Sequence[Mapped]) -> Any:
     sums = [jax.jit(lambda x, mapped=mapped: mapped(x).sum()) for mapped in maps]
     return lambda *given: tuple(one(x) for one, x in zip(sums, given, strict=True))
 
 
-def _both(maps: Sequence[Mapped]) -> Callable[..., Any]:
+def _both(maps: Sequence[Mapped]) -> Any:
     first, last = maps
     return jax.jit(lambda x, y: (first(x), last(y)))
 
 
-def _derived(maps: Sequence[Mapped]) -> Callable[..., Any]:
+def _derived(maps: Sequence[Mapped]) -> Any:
     first, last = maps
     return jax.grad(lambda x, y: first(x).sum() + last(y).sum(), (0, 1))
 
 
-def _fed(maps: Sequence[Mapped]) -> Callable[..., Any]:
+def _fed(maps: Sequence[Mapped]) -> Any:
     first, last = maps
     return jax.jit(lambda x: last(first(x)[:HALF]))
 
 
-def _with_total(maps: Sequence[Mapped]) -> Callable[..., Any]:
+def _with_total(maps: Sequence[Mapped]) -> Any:
     (only,) = maps
     return jax.jit(lambda x, y: only(x).sum() + y.sum())
 
 
-def _product_derived(maps: Sequence[Mapped]) -> Callable[..., Any]:
+def _product_derived(maps: Sequence[Mapped]) -> Any:
     (only,) = maps
     return jax.grad(lambda x, y: (only(x) * y).sum(), (0, 1))
 

@@ -50,6 +50,7 @@ class LocalLauncher:
         self._start_timeout_s = start_timeout_s
         self._zygote: subprocess.Popen[bytes] | None = None
         self._host: Host | None = None
+        self._began = 0.0  # when the zygote was started
         self._lock = threading.RLock()
         self._clusters = 0
 
@@ -58,19 +59,30 @@ class LocalLauncher:
         """Return whether it has no open cluster."""
         return self._clusters == 0
 
+    def begin(self) -> None:
+        """Start the zygote unless it runs, without waiting for it."""
+        with self._lock:
+            if self._zygote is None:
+                self._start_zygote()
+
     def warm_up(self) -> None:
         """Start the zygote unless it runs, and wait until it can fork; TargetDown if it fails."""
         with self._lock:
             if self._host is None:
-                self._start_zygote()
+                self.begin()
+                self._await_zygote()
+
+    @property
+    def _place(self) -> str:
+        """The name by which the zygote connects."""
+        return f"zygote-{os.getpid()}-{id(self)}"
 
     def _start_zygote(self) -> None:
-        place = f"zygote-{os.getpid()}-{id(self)}"
         environment = {
             **self._environment,
             ADDRESS_VARIABLE: self._hub.address,
             KEY_VARIABLE: self._hub.key,
-            PLACE_VARIABLE: place,
+            PLACE_VARIABLE: self._place,
             CATALOGUE_VARIABLE: ",".join(self._catalogue),
         }
         self._log.parent.mkdir(parents=True, exist_ok=True)
@@ -83,17 +95,20 @@ class LocalLauncher:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + self._start_timeout_s
-        while time.monotonic() < deadline:
-            arrived = self._hub.wait_for(place, 0.05)
+        self._began = time.monotonic()
+
+    def _await_zygote(self) -> None:
+        zygote = self._zygote
+        assert zygote is not None
+        while time.monotonic() < self._began + self._start_timeout_s:
+            arrived = self._hub.wait_for(self._place, 0.05)
             if arrived is not None:
                 self._host = Host(arrived[0])
                 return
-            if _has_ended(self._zygote):
+            if _has_ended(zygote):
                 break
-        ended = _has_ended(self._zygote)
+        ended = _has_ended(zygote)
         output = tail(self._log)
-        zygote = self._zygote
         self.close()
         code = zygote.returncode if ended else None
         how = f"ended with status {code}" if code is not None else "did not answer"

@@ -503,6 +503,27 @@ def test_an_interpreter_that_becomes_no_zygote_is_told_and_ended(
     assert gone(place.mark, ENDS_S)
 
 
+def test_a_zygote_that_was_begun_is_the_one_that_is_used(place: Place, tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    real = provision("current").python
+    launcher = place.launcher(script(tmp_path, f'echo >> {began}; exec {real} "$@"'), ENDS_S)
+    launcher.begin()
+    assert until(began.exists, ENDS_S)
+    launcher.begin()
+    launcher.warm_up()
+    assert began.read_text() == "\n"
+    launcher.close()
+    assert gone(place.mark, ENDS_S)
+
+
+def test_a_zygote_that_was_begun_and_never_used_is_ended(place: Place, tmp_path: Path) -> None:
+    launcher = place.launcher(script(tmp_path, "sleep 3600"), ENDS_S)
+    launcher.begin()
+    assert until(lambda: bool(pids(place.mark)), ENDS_S)
+    launcher.close()
+    assert gone(place.mark, ENDS_S)
+
+
 @pytest.mark.parametrize(
     ("process", "changes", "verdict", "detail", "stack"),
     [
