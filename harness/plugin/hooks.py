@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import gc
 import json
 import warnings
 from collections.abc import Generator, Iterator, Sequence
@@ -98,6 +99,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     reporter = config.stash[_REPORTER] = ProgressReporter(config)
     undo = contextlib.ExitStack()
+    gc.disable()  # what is loaded here stays: looking through it for garbage finds none
     try:
         chosen = Options.load(handed) if handed else options.read(config, reporter)
         fleet = _begun(config, chosen)
@@ -123,6 +125,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     finally:
         undo.close()
+        gc.freeze()
+        gc.enable()
     config.stash[_SESSION] = session
     if resumed is not None:
         config.stash[_RESUMED] = resumed
