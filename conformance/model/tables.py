@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
-
-try:
-    import tomli as tomllib  # compiled, so several times as fast as Python's own copy of it
-except ModuleNotFoundError:  # in a worker
-    import tomllib  # type: ignore[no-redef]
 
 
 def load_toml(file: Path, error: type[Exception] = ValueError) -> dict[str, Any]:
