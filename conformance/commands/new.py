@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import keyword
+import re
+from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import conformance.sections
@@ -45,8 +48,8 @@ NEEDED = {
 def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str | None) -> Path:
     """Write the skeleton; return the file that holds it.
 
-    It goes into `module` of its section or, by default, to the section's clauses whose ids have the
-    most words in common. ValueError if the id exists, or the section, claim or module does not.
+    It goes into `module` of its section or, by default, into that of the clause most like it.
+    ValueError if the id exists, or the section, claim or module does not.
     """
     if id in catalogue.clauses:
         where = ":".join(map(str, catalogue.clauses[id].where))
@@ -63,7 +66,7 @@ def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str |
     if not rest or not folder.is_dir():
         known = ", ".join(catalogue.sections())
         raise ValueError(f"{id}: its first word must be a section, one of {known}")
-    file = folder / f"{module or _home(catalogue, id)}.py"
+    file = folder / f"{module or _home(catalogue, id, claim)}.py"
     words = rest.replace(".", " ").replace("-", " ").capitalize()
     text = file.read_text(encoding="utf-8") if file.is_file() else HEAD.format(title=f"{words}.")
     if not file.is_file() and module is None:
@@ -79,18 +82,36 @@ def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str |
     return file
 
 
-def _home(catalogue: Catalogue, id: str) -> str:
-    """Return the module of the clause whose id has the longest common beginning."""
+def subject(file: Path) -> str:
+    """Return the subject of a module: the first paragraph of its docstring, in a line."""
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    return " ".join(text.partition("\n\n")[0].split())
 
-    def common(other: str) -> int:
-        return next((at for at, (a, b) in enumerate(zip(id, other, strict=False)) if a != b), 0)
 
-    section = id.partition(".")[0]
-    inside = [one for one in catalogue.clauses.values() if one.section == section]
+def _home(catalogue: Catalogue, id: str, claim: str) -> str:
+    """Return the module of the clause most like it: by the id's first words, then by the claim."""
+    words = _words(id)
+    inside = [one for one in catalogue.clauses.values() if one.section == words[0]]
     if not inside:
         return ""
-    nearest = max(inside, key=lambda one: common(one.id))
+    nearest = max(
+        inside,
+        key=lambda one: (
+            _in_common(words, _words(one.id)),
+            one.claim == claim,
+            _in_common(id, one.id),
+        ),
+    )
     return Path(nearest.where[0]).stem
+
+
+def _words(id: str) -> list[str]:
+    return re.split(r"[.-]", id)
+
+
+def _in_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return the length of the common beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _bound(tree: ast.Module) -> set[str]:

@@ -36,11 +36,13 @@ from conformance.judging.seen import (
 from conformance.model.records import Cell, Target
 from conformance.model.verdicts import Verdict
 from conformance.mutation.perturbing.figures import COLLECTIVES, MULTIPLE
+from conformance.spec import aspects
+from conformance.spec.clause import Clause
 from conformance.spec.codes import Code, figures_of
-from conformance.spec.expectation import Finding
+from conformance.spec.expectation import Finding, claimed
 from conformance.spec.faults import Fault
 from conformance.spec.names import LEGACY_PMAP
-from conformance.spec.observation import Observation, Step
+from conformance.spec.observation import Leaf, Observation, Step
 from conformance.spec.topology import Topology
 from conformance.store.recorded import UNJUDGED, cells, no_cell
 
@@ -51,7 +53,13 @@ MOVED, PROGRAMS = "moved", "programs"  # figures of a step
 EXACT = ("bytes", "host")  # parts of what moves that an entry names exactly
 
 # Fields of leaves that an entry names in place of the printed values, which may be the right ones.
-OF_LEAVES: Mapping[str, tuple[str, ...]] = {Code.DTYPE: ("dtype", "weak_type")}
+Field = tuple[str, ...]
+OF_LEAVES: Mapping[str, tuple[Field, ...]] = {
+    Code.DTYPE: (("dtype",), ("weak_type",)),
+    Code.MEMORY_KIND: (("sharding", "memory_kind"),),
+}
+COMMITTED = (("committed",),)
+PLACED = (("sharding", "type"), ("sharding", "spec"), DEVICES := ("sharding", "devices"))
 
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _ESCAPED = r"\\\g<0>"
@@ -391,7 +399,7 @@ def _entry(
 ) -> Entry:
     first = group[0]
     clause = catalogue.clauses[first.clause]
-    seen = _seen(group)
+    seen = _seen(group, clause)
     places = _cells(group, clause.topologies, ran)
     made = Deviation(
         clause=(first.clause,),
@@ -449,7 +457,7 @@ def _without_others(some: set[str], among: set[str]) -> str:
     )
 
 
-def _seen(group: Sequence[Judged]) -> dict[str, Any]:
+def _seen(group: Sequence[Judged], clause: Clause) -> dict[str, Any]:
     """Return the fields that were observed, by step if several steps are compared."""
     if not any(one.compared for one in group):
         return {"fault": _fault(group)}
@@ -459,13 +467,17 @@ def _seen(group: Sequence[Judged]) -> dict[str, Any]:
         for f in one.compared:
             if not f.holds:
                 by_step.setdefault(f.step, []).append((steps.get((f.process, f.step)), f))
-    tables = {step: _table(some) for step, some in by_step.items()}
+    expectation, jax = clause.expect[group[0].implementation], group[0].jax
+    tables = {step: _table(some, claimed(expectation, step, jax)) for step, some in by_step.items()}
     alone = all(len({f.step for f in one.compared}) == 1 for one in group)
     return {"saw": next(iter(tables.values()))} if alone else {"steps": tables}
 
 
-def _table(some: Sequence[tuple[Step | None, Finding]]) -> dict[str, Any]:
-    """Return the fields that all of these have in common, for one kind of failure (`_kind`)."""
+def _table(some: Sequence[tuple[Step | None, Finding]], claims: Collection[str]) -> dict[str, Any]:
+    """Return the fields that all of these have in common, for one kind of failure (`_kind`).
+
+    `claims` are the aspects of the step that its clause judges.
+    """
     step, failed = some[0]
     codes = sorted({f.code for _, f in some})
     code = codes[0] if len(codes) == 1 else codes
@@ -488,20 +500,65 @@ def _table(some: Sequence[tuple[Step | None, Finding]]) -> dict[str, Any]:
     seen = [one for one, _ in some if one is not None]
     if noted := _figures(codes, seen):
         return table | {"noted": noted}  # the values may be the right ones
-    if len(codes) == 1 and (leaves := _leaves(OF_LEAVES.get(codes[0], ()), seen)):
+    if len(codes) == 1 and (leaves := _leaves(_fields(codes[0], claims, seen), seen)):
         return table | {"leaves": leaves}
     return table | {"returned": pattern(", ".join(map(str, one.leaves)) for one in seen)}
 
 
-def _leaves(keys: Sequence[str], seen: Sequence[Step]) -> list[dict[str, Any]]:
-    """Return these fields of each returned leaf; nothing if there are none, or if steps differ."""
-    each = [[{key: getattr(leaf, key) for key in keys} for leaf in one.leaves] for one in seen]
-    if not keys or any(one != each[0] for one in each):
+def _fields(code: str, claims: Collection[str], seen: Sequence[Step]) -> tuple[Field, ...]:
+    """Return the fields of leaves that differ where these steps fail by this code.
+
+    Being committed is expected of each leaf whose clause claims nothing else of its sharding.
+    """
+    if code != Code.SHARDING:
+        return OF_LEAVES.get(code, ())
+    leaves = [leaf for step in seen for leaf in step.leaves]
+    placed = bool({aspects.SHARDING_TYPE, aspects.SPEC, aspects.DEVICES} & set(claims))
+    committed = aspects.COMMITTED in claims or (
+        not placed and any(leaf.committed is False for leaf in leaves)
+    )
+    return (COMMITTED if committed else ()) + (PLACED if placed or not committed else ())
+
+
+def _leaves(fields: Sequence[Field], seen: Sequence[Step]) -> Any:
+    """Return these fields of each returned leaf, once if all are alike; nothing if there are none,
+    or if steps differ by more than the devices.
+    """
+    each = [[_parts(fields, leaf) for leaf in one.leaves] for one in seen]
+    if not fields or not each[0] or len({len(leaves) for leaves in each}) > 1:
         return []
-    return [
-        {key: f"^{one}$" if isinstance(one, str) else one for key, one in leaf.items()}
-        for leaf in each[0]
-    ]
+    found: list[dict[str, Any]] = []
+    for same in zip(*each, strict=True):
+        table: dict[str, Any] = {}
+        for path in same[0]:
+            values = [one.get(path) for one in same]
+            if any(one != values[0] for one in values) and path != DEVICES:
+                return []
+            *outer, key = path
+            inside = table.setdefault(outer[0], {}) if outer else table
+            inside[key] = _leaf_pattern(values)
+        found.append(table)
+    alike = len(found) > 1 and all(one == found[0] for one in found)
+    return found[0] if alike else found
+
+
+def _parts(fields: Sequence[Field], leaf: Leaf) -> dict[Field, Any]:
+    """Return those fields of a leaf that it has, by their paths."""
+    found: dict[Field, Any] = {}
+    for path in fields:
+        *outer, key = path
+        inside = getattr(leaf, outer[0]) if outer else {key: getattr(leaf, key)}
+        if inside and inside.get(key) is not None:
+            found[path] = inside[key]
+    return found
+
+
+def _leaf_pattern(values: Sequence[Any]) -> Any:
+    """Return the pattern of a field of leaves: the value if there is one, else any of them."""
+    first = values[0]
+    if any(one != first for one in values):
+        return _any_of(values)
+    return f"^{_SPECIAL.sub(_ESCAPED, first)}$" if isinstance(first, str) else first
 
 
 def _figures(codes: Sequence[str], seen: Sequence[Step]) -> dict[str, Any]:

@@ -210,10 +210,7 @@ class Deviation:
         failed = [f for f in findings if not f.holds]
         if not failed:
             return self.fault is not None and fault is not None and self.fault.agrees(fault)
-        # Which step fails is said by `saw` itself only where there is but one. A known warning
-        # outside the steps is none.
-        compared = {f.step for f in findings if not (f.holds and f.step == BETWEEN)}
-        if self.saw and len(compared) > 1:
+        if self.saw and not self.names_the_step(findings):
             return False
         steps = dict.fromkeys((f.step for f in failed), self.saw) if self.saw else self.steps
         if {f.step for f in failed} != set(steps):
@@ -227,6 +224,13 @@ class Deviation:
             for place, some in together.items()
         )
 
+    def names_the_step(self, findings: Sequence[Finding]) -> bool:
+        """Return whether these findings leave no doubt which step `saw` is about.
+
+        That is where one step is compared. A known warning outside the steps is none.
+        """
+        return len({f.step for f in findings if not (f.holds and f.step == BETWEEN)}) <= 1
+
     def _where(self, findings: Sequence[Finding]) -> bool:
         """Return whether each failing step fails in exactly the processes that the entry names."""
         every = {f.process for f in findings}
@@ -234,9 +238,9 @@ class Deviation:
         for f in findings:
             if not f.holds:
                 failing.setdefault(f.step, set()).add(f.process)
-        return all(seen == self._wanted(step, every) for step, seen in failing.items())
+        return all(seen == self.processes_in(step, every) for step, seen in failing.items())
 
-    def _wanted(self, step: str, every: set[int]) -> set[int]:
+    def processes_in(self, step: str, every: set[int]) -> set[int]:
         """Return in which of `every` process a step is expected to fail."""
         named = self.processes
         if isinstance(named, Mapping):

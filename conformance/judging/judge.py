@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from conformance.judging import compile_only
 from conformance.judging.defaults import check_defaults, silent_entries
 from conformance.judging.deviations import Deviation
+from conformance.judging.mismatch import mismatch
 from conformance.judging.seen import steps_of
 from conformance.model.verdicts import Verdict
 from conformance.spec import names
@@ -78,7 +79,7 @@ def judge(
     if seen.verdict == Verdict.CONFORMS:
         return Judgement(
             Verdict.DEVIATES,
-            f"{entry.where} says that this cell deviates ({entry.seen!r}), but it conforms: "
+            f"{entry.where} says that this cell deviates, but it conforms: "
             "remove or narrow the entry",
             seen.findings,
         )
@@ -87,12 +88,11 @@ def judge(
     if set(entry.steps) == {OUTSIDE} and _lacks_a_name(observations, topology, jax):
         unproven, compared = [], [f for f in compared if f.step == OUTSIDE]
     if unproven or not entry.explains(compared, observations, fault):
-        return Judgement(
-            seen.verdict,
-            f"{seen.reason} — not what {entry.where} says is seen: {entry.seen}"
-            + _unnamed(entry, compared),
-            seen.findings,
-        )
+        differs = mismatch(entry, compared, observations, fault)
+        why = f"differs from what {entry.where} describes: {differs}"
+        if not differs:
+            why = f"what ran is not proved, which {entry.where} does not excuse"
+        return Judgement(seen.verdict, f"{seen.reason} — {why}", seen.findings)
     return Judgement(Verdict.KNOWN_DEVIATION, seen.reason, seen.findings, entry)
 
 
@@ -109,13 +109,6 @@ def _lacks_a_name(observations: Sequence[Observation], topology: Topology, jax: 
         and all(proof.holds for proof in _prove(one, topology, jax))
         for one in observations
     )
-
-
-def _unnamed(entry: Deviation, compared: Sequence[Finding]) -> str:
-    """Return the failing steps that an entry does not name, as text."""
-    failed = dict.fromkeys(f.step for f in compared if not f.holds)
-    more = [f"“{one}”" for one in failed if entry.steps and one not in entry.steps]
-    return f"; it says nothing of {', '.join(more)}, where something fails too" if more else ""
 
 
 PROOF = "proof"

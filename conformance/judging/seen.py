@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,16 @@ class PatternError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """A part of a pattern that differs from what was observed; `missing` if nothing was."""
+
+    path: tuple[str | int, ...]
+    expected: Any
+    observed: Any = None
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class StepPattern:
     """What is seen in a failing step.
 
@@ -71,11 +81,22 @@ class StepPattern:
     def agrees(self, step: Step | None, failed: Sequence[Finding]) -> bool:
         """Return whether a step with these failed comparisons matches the pattern."""
         seen = shown(step, failed)
-        noted = self.fields.get("noted")
-        named = list(noted) if isinstance(noted, Mapping) else []
-        if "figure" not in self.fields and not set(seen["figure"]) <= set(named):
+        if "figure" not in self.fields and not set(seen["figure"]) <= set(self._figures):
             return False
         return _fields_agree({"code": [Code.ERROR], **self.fields}, seen)
+
+    def differences(self, step: Step | None, failed: Sequence[Finding]) -> Iterator[Difference]:
+        """Yield the fields by which a step that does not agree differs from the pattern."""
+        seen = shown(step, failed)
+        if "figure" not in self.fields and not set(seen["figure"]) <= set(self._figures):
+            yield Difference(("figure",), self._figures, seen["figure"])
+        yield from _field_differences({"code": [Code.ERROR], **self.fields}, seen)
+
+    @property
+    def _figures(self) -> list[str]:
+        """The keys of the figures that may fail where `figure` does not say so."""
+        noted = self.fields.get("noted")
+        return list(noted) if isinstance(noted, Mapping) else []
 
     def __str__(self) -> str:
         return _in_words(self.fields)
@@ -93,17 +114,22 @@ class FaultPattern:
 
     def agrees(self, fault: Fault) -> bool:
         """Return whether a fault matches the pattern."""
+        return next(self.differences(fault), None) is None
+
+    def differences(self, fault: Fault) -> Iterator[Difference]:
+        """Yield the fields by which a fault that does not agree differs from the pattern."""
         first = fault.processes[0] if fault.processes else None
         known: dict[str, Any] = {"kind": fault.kind}
         if first is not None:
             known |= {"process": first.process, "signal": first.signal}
             known |= {"exit": first.exit, "step": first.in_step}
         plain = {key: value for key, value in self.fields.items() if key != "in_step"}
-        return _fields_agree(plain, known) and all(
-            sorted(one.process for one in fault.processes if one.in_step == step)
-            == chosen(some, sorted(one.process for one in fault.processes))
-            for step, some in self.fields.get("in_step", {}).items()
-        )
+        yield from _field_differences(plain, known)
+        every = sorted(one.process for one in fault.processes)
+        for step, some in self.fields.get("in_step", {}).items():
+            there = sorted(one.process for one in fault.processes if one.in_step == step)
+            if there != (wanted := chosen(some, every)):
+                yield Difference(("in_step", step), wanted, there)
 
     def __str__(self) -> str:
         return _in_words(self.fields)
@@ -157,6 +183,37 @@ def _fields_agree(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
         key in there and agrees(_whole(one) if key in NAMES else one, there[key])
         for key, one in wanted.items()
     )
+
+
+def _field_differences(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[Difference]:
+    for key, one in wanted.items():
+        if key not in there:
+            yield Difference((key,), one, missing=True)
+        elif key not in NAMES:
+            yield from differences(one, there[key], (key,))
+        elif not agrees(_whole(one), there[key]):
+            yield Difference((key,), one, there[key])
+
+
+def differences(pattern: Any, value: Any, path: tuple[str | int, ...] = ()) -> Iterator[Difference]:
+    """Yield the innermost parts of a pattern that a value does not match; none if it agrees."""
+    if agrees(pattern, value):
+        return
+    many = isinstance(value, Sequence) and not isinstance(value, str)
+    if isinstance(pattern, Mapping) and isinstance(value, Mapping):
+        for key, one in pattern.items():
+            if key in value:
+                yield from differences(one, value[key], (*path, key))
+            else:
+                yield Difference((*path, key), one, missing=True)
+    elif isinstance(pattern, Mapping) and many and value:
+        for at, one in enumerate(value):
+            yield from differences(pattern, one, (*path, at))
+    elif isinstance(pattern, list | tuple) and many and len(pattern) == len(value):
+        for at, (some, one) in enumerate(zip(pattern, value, strict=True)):
+            yield from differences(some, one, (*path, at))
+    else:
+        yield Difference(path, pattern, value)
 
 
 def _whole(pattern: Any) -> Any:

@@ -119,12 +119,11 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
 def _new(chosen: argparse.Namespace) -> int:
     from conformance.catalogue import loading
     from conformance.catalogue.claims import load_claims
-    from conformance.commands.new import new
+    from conformance.commands.new import new, subject
 
     file = new(loading.load(), load_claims(), chosen.id, chosen.claim, chosen.module)
-    print(
-        f"{file}: the new clause is at the end, and fails until you write what it expects; then run"
-    )
+    print(f"{file}: {subject(file)}")
+    print("The new clause is at the end, and fails until you write what it expects; then run")
     print(f"  {PROGRAM} run --clause {chosen.id} --target current")
     return DONE
 

@@ -17,7 +17,6 @@ from conformance.sections.idioms import (
     AXIS,
     DESCENT,
     FLOAT_BYTES,
-    IN_ONE_PROCESS,
     RATE,
     WIDTH,
     Idiom,
@@ -37,9 +36,10 @@ from conformance.sections.idioms import (
 from conformance.sections.idioms.checks import OTHER_TITLES, in_a_loop
 from conformance.sections.idioms.generator import folded, seeded, split, threefry, uniform
 from conformance.spec.family import table
-from conformance.spec.topology import ONE_PROCESS, Place
+from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation
 
+PUT = "broadcast-copies"
 DRAWS = 3  # of each chain in one step
 ONE = np.uint32(0x3F800000)  # the bits of 1.0
 
@@ -214,8 +214,8 @@ HELPERS: Mapping[str, Idiom] = table(
     "idioms.helpers.{idiom}",
     idiom=HELPERS,
     claim="pmap-silence.helpers-around-maps",
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
+    topologies=lambda idiom: ONE_PROCESS if idiom.key == PUT else ONE_AND_TWO,
+    left_out=lambda idiom: "device_put takes the rows of one process" if idiom.key == PUT else "",
 )
 def run(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a map, with helpers of a project's own."""

@@ -31,6 +31,7 @@ from conformance.sections.idioms import (
     own_gradients,
 )
 from conformance.sections.idioms.checks import communicates, numbers, steady
+from conformance.sections.idioms.generator import SEED
 from conformance.sections.idioms.models import (
     KEPT,
     KERNEL,
@@ -47,6 +48,7 @@ from conformance.sections.idioms.models import (
     shared,
     trained_members,
 )
+from conformance.sections.idioms.project_helpers import all_chains, begun, inference_loop, starts
 from conformance.sections.idioms.sharded import sharded, sharded_batch, split, whole
 from conformance.spec.clause import check, devices
 from conformance.spec.columns import of_jax
@@ -262,6 +264,35 @@ def chains(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     return lambda n: sample(sharded(impl, cluster.rows() * n))
 
 
+def kernel_chains(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
+    """One chain for each row under vmap, its state kept on its device between steps."""
+
+    def sample(keys: Any, state: Any) -> Any:
+        state, positions, accepted = jax.vmap(inference_loop)(keys, state)
+        return state, (positions, accepted), state.position.mean(0)
+
+    rows = split(impl)
+    run_chains = jax.jit(watch.traced(sample), out_shardings=(rows, rows, whole(impl)))
+    begin = jax.jit(watch.traced(jax.vmap(begun)), out_shardings=rows)
+    state = begin(sharded(impl, cluster.mine(starts(cluster))))
+    key = jax.random.PRNGKey(SEED)
+
+    def turn(n: int) -> Any:
+        nonlocal state, key
+        key, now = jax.random.split(key)
+        keys = np.asarray(jax.random.split(now, cluster.topology.devices))
+        state, *results = run_chains(sharded(impl, cluster.mine(keys)), state)
+        return results
+
+    return turn
+
+
+def of_the_kernel(place: Place, n: int) -> Any:
+    """The positions, how many proposals were accepted, and the mean of the last positions."""
+    paths, accepted = all_chains(place, n)
+    return [(mine(place, paths), place.mine(accepted)), paths[:, -1].mean(0).astype(np.float32)]
+
+
 ZERO = np.zeros(WIDTH, np.float32)
 
 JITTED: Mapping[str, Idiom] = table(
@@ -313,6 +344,13 @@ JITTED: Mapping[str, Idiom] = table(
         lambda place: {"collective-permute": WIDTH * FLOAT_BYTES},
     ),
     Idiom("chains", "Chains of unequal length", chains, grown),
+    Idiom(
+        "kernel-chains",
+        "Chains of a sampling kernel, with keys split on the host,",
+        kernel_chains,
+        of_the_kernel,
+        reduced(WIDTH),
+    ),
 )
 
 

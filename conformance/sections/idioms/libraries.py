@@ -31,9 +31,10 @@ from conformance.sections.idioms import (
 )
 from conformance.sections.idioms.checks import in_a_loop
 from conformance.spec.family import table
-from conformance.spec.topology import ONE_PROCESS, Place
+from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation
 
+IN_TWO = ("optax-adam", "equinox-filter-pmap")  # whose rows are passed by `mapped_argument`
 KEPT = 0.5  # of the momentum
 ONE, TWO, SMALL = 0.5, 0.75, 1.0  # Adam's
 
@@ -277,8 +278,8 @@ LIBRARIES: Mapping[str, Idiom] = table(
     "idioms.libraries.{idiom}",
     idiom=LIBRARIES,
     claim="pmap-silence.wrappers-of-libraries",
-    topologies=ONE_PROCESS,
-    left_out=IN_ONE_PROCESS,
+    topologies=lambda idiom: ONE_AND_TWO if idiom.key in IN_TWO else ONE_PROCESS,
+    left_out=lambda idiom: "" if idiom.key in IN_TWO else IN_ONE_PROCESS,
 )
 def wrap(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """Run a loop around a mapped function that a library wraps."""

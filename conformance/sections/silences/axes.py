@@ -1,8 +1,11 @@
-"""Axes that are none: negative ones, None for every argument, beyond the rank, and no rows."""
+"""Axes that are none: negative ones, None for every argument, beyond the rank, and no rows; and
+`out_axes` in containers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -26,7 +29,7 @@ from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP
 from conformance.spec.releases import by_release
 from conformance.spec.texts import described
-from conformance.spec.topology import Place
+from conformance.spec.topology import ONE_AND_TWO, Place
 from conformance.worker.bodies import double
 from conformance.worker.protocols import Cluster, Implementation
 
@@ -265,3 +268,65 @@ def taken_dicts(impl: Implementation, cluster: Cluster) -> None:
     """`in_axes` and `out_axes` that are dicts, as are the argument and the result."""
     function = impl.map(lambda tree: {"a": tree["a"] * 2}, in_axes=({"a": 1},), out_axes={"a": 1})
     cluster.twice(function, {"a": square(cluster)})
+
+
+@dataclass(frozen=True, slots=True)
+class Containers:
+    """A result in containers, which `body` makes of a row, and `out_axes` for it.
+
+    `fixes` is the clause whose error these containers avoid.
+    """
+
+    key: str
+    text: str
+    out_axes: Any
+    body: Callable[[Any], Any]
+    fixes: str | None = None
+
+
+OUT_CONTAINERS: Mapping[str, Containers] = table(
+    Containers("list", "`out_axes=[0, 0]`", [0, 0], lambda x: [x * 2, x + 1]),
+    Containers(
+        "dict", '`out_axes={"a": 0, "b": 0}`', {"a": 0, "b": 0}, lambda x: {"a": x * 2, "b": x + 1}
+    ),
+    Containers(
+        "dict-in-tuple", '`out_axes=({"a": 0}, 0)`', ({"a": 0}, 0), lambda x: ({"a": x * 2}, x + 1)
+    ),
+    Containers(
+        "fix-tuple",
+        "`out_axes=(0, 0)`",
+        (0, 0),
+        lambda x: (x * 2, x + 1),
+        fixes="silences.out-axes.list",
+    ),
+    Containers(
+        "fix-one-number",
+        "`out_axes=0` for a dict",
+        0,
+        lambda x: {"a": x * 2, "b": x + 1},
+        fixes="silences.out-axes.dict",
+    ),
+)
+
+
+def contained(containers: Containers) -> Model:
+    """Return the model of the result: what the body makes of all of a process's rows."""
+    return described("the doubled rows, and the rows plus 1, in their containers")(
+        lambda place: containers.body(place.rows(WIDTH))
+    )
+
+
+@family(
+    "silences.out-axes.{containers}",
+    containers=OUT_CONTAINERS,
+    claim="pmap-silence.pytrees-and-keywords",
+    title="A mapped function with {containers.text} returns its result in these containers.",
+    needs=devices(2),
+    topologies=ONE_AND_TWO,
+    expect=lambda containers: of_pmaps(twice(returns(contained(containers))), otherwise=NO_AXES),
+)
+def out_containers(impl: Implementation, cluster: Cluster, containers: Containers) -> None:
+    """`out_axes` in the containers of the result, or one number for all of it."""
+    cluster.twice(
+        impl.map(containers.body, out_axes=containers.out_axes), impl.given(cluster.rows(WIDTH))
+    )

@@ -299,6 +299,26 @@ def test_without_a_module_it_stands_with_the_clauses_that_are_called_alike(copy:
     assert written(file)[-1].id == f"{beside.id}-once-more"
 
 
+def test_an_id_that_continues_another_one_goes_to_its_module(copy: Path) -> None:
+    id = "errors.incompatible-devices.under-jit-fix-numpy.more"
+    assert new(REAL, CLAIMS, id, CLAIM, None) == copy / "wrapped.py"
+
+
+@pytest.mark.parametrize(
+    ("claim", "module"),
+    [("pmap-silence.state-after-an-error", "state"), ("migrate-pmap.core-halted", "barriers")],
+)
+def test_an_id_like_no_other_goes_to_the_clauses_of_its_claim(
+    copy: Path, claim: str, module: str
+) -> None:
+    assert new(REAL, CLAIMS, "errors.a-new-one", claim, None) == copy / f"{module}.py"
+
+
+def test_words_of_the_id_weigh_more_than_the_claim(copy: Path) -> None:
+    claim = "migrate-pmap.core-halted"
+    assert new(REAL, CLAIMS, "errors.lowered.more", claim, None) == copy / "lowered.py"
+
+
 def test_an_id_may_be_a_word_of_python(copy: Path) -> None:
     one = written(new(REAL, CLAIMS, "errors.import", CLAIM, "not_there_yet"))[-1]
     assert (one.id, one.probe.__name__) == ("errors.import", "import_")
@@ -384,9 +404,10 @@ def test_the_command_says_where_it_wrote_and_what_to_run(
     arguments = ["new", "errors.some-thing", "--claim", CLAIM, "--module", "outputs"]
     monkeypatch.setattr(loading, "load", lambda: REAL)
     assert main(arguments) == DONE
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{copy / 'outputs.py'}: ")
-    assert second.split() == [
+    first, _, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{copy / 'outputs.py'}: `Received incompatible devices`, ")
+    assert first.endswith("program.")
+    assert last.split() == [
         "pmap-conformance",
         "run",
         "--clause",

@@ -21,8 +21,9 @@ from conformance.commands.propose import Proposal, pattern, propose
 from conformance.judging import deviations
 from conformance.judging.deviations import Deviation
 from conformance.spec.arrays import WEAKLY
+from conformance.spec.aspects import COMMITTED, SHARDING
 from conformance.spec.clause import Clause
-from conformance.spec.expectation import All, noted, returns, steps
+from conformance.spec.expectation import All, OfEachStep, noted, returns, sharded, steps
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.topology import Place
 from conformance.store.errors import ResultsError
@@ -214,6 +215,83 @@ def test_another_weak_type_is_named_and_not_the_right_values_beside_it(proposed:
     assert proposed([weak()], known, one=one).add == []
     other = proposed([weak(dtype="float16")], known, one=one)
     assert other.add != [] or other.correct != []
+
+
+def placed(devices: list[int], **other: Any) -> Any:
+    """A cell whose only step returns the right values twice, placed elsewhere in process 1."""
+    made = cell()
+    for number, one in enumerate(made["observations"]):
+        value = doubled(Place(TOPOLOGY, number))
+        step = returned(value, value, name="a call")
+        for leaf in step["value"]["leaves"]:
+            leaf["sharding"] |= {"devices": devices if number else [0, 1]}
+            leaf |= other
+        one["steps"] = [step]
+    return made
+
+
+ANYWHERE = {"type": "^NamedSharding$", "spec": ["i"]}
+ON_ONE = OfEachStep("on one device", lambda place, step: (False, str(step)))
+
+
+@pytest.mark.parametrize(
+    ("expect", "seen", "leaves"),
+    [
+        (
+            sharded("on one device", lambda place, s: len(s["devices"]) == 1),
+            placed([0, 1]),
+            {"sharding": ANYWHERE | {"devices": [0, 1]}},
+        ),
+        (
+            sharded("on one device", lambda place, s: len(s["devices"]) == 1),
+            placed([2, 3]),
+            {"sharding": ANYWHERE | {"devices": r"^(\[0, 1\]|\[2, 3\])$"}},
+        ),
+        (replace(ON_ONE, claims=frozenset({COMMITTED})), placed([0, 1]), {"committed": True}),
+        (
+            replace(ON_ONE, claims=SHARDING | {COMMITTED}),
+            placed([0, 1]),
+            {"committed": True, "sharding": ANYWHERE | {"devices": [0, 1]}},
+        ),
+        (
+            returns(lambda p: [doubled(p)] * 2),
+            placed([0, 1], committed=False),
+            {"committed": False},
+        ),
+    ],
+    ids=["sharding", "other devices by process", "committed", "both", "committed by default"],
+)
+def test_another_placement_is_named_and_not_the_values_beside_it(
+    proposed: Any, expect: Any, seen: Any, leaves: Any
+) -> None:
+    one = clause(expect)
+    found = proposed([seen], one=one)
+    saw = toml(found)["saw"]
+    assert saw == {"code": "sharding", "leaves": leaves}
+    assert [each.explains for each in found.add] == [True]
+    assert proposed([seen], entry(saw=saw), one=one).add == []
+
+
+def test_another_memory_is_named(proposed: Any) -> None:
+    seen = placed([0, 1])
+    for each in seen["observations"]:
+        for leaf in each["steps"][0]["value"]["leaves"]:
+            leaf["sharding"] |= {"memory_kind": "pinned_host"}
+    one = clause(returns(lambda place: [doubled(place)] * 2))
+    saw = toml(proposed([seen], one=one))["saw"]
+    assert saw == {
+        "code": "memory kind",
+        "leaves": {"sharding": {"memory_kind": "^pinned_host$"}},
+    }
+
+
+def test_leaves_that_differ_are_named_one_by_one(proposed: Any) -> None:
+    seen = placed([0, 1])
+    for each in seen["observations"]:
+        each["steps"][0]["value"]["leaves"][1]["committed"] = False
+    one = clause(returns(lambda place: [doubled(place)] * 2))
+    saw = toml(proposed([seen], one=one))["saw"]
+    assert saw["leaves"] == [{"committed": True}, {"committed": False}]
 
 
 def test_an_entry_about_two_kinds_of_findings_pins_the_printed_value(proposed: Any) -> None:

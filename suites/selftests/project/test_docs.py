@@ -152,6 +152,14 @@ def test_entries_of_the_page_on_writing_tests_are_read(block: Block, tmp_path: P
     assert LOADERS[kind](file)
 
 
+def test_entries_that_the_page_on_writing_tests_quotes_are_in_their_file() -> None:
+    begins = "# in "
+    (block,) = (one.values[0] for one in tables() if one.values[0].text.startswith(begins))
+    place, _, text = block.text.partition("\n")
+    entries = (PROJECT / place.removeprefix(begins)).read_text(encoding="utf-8").split("\n\n")
+    assert [one for one in text.strip().split("\n\n") if one not in entries] == []
+
+
 def test_every_kind_of_entry_is_on_the_page_on_writing_tests() -> None:
     assert {one.id for one in tables()} == set(LOADERS)
 
