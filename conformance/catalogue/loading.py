@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from types import ModuleType
 from typing import Any
 
@@ -49,9 +50,10 @@ class Catalogue:
         return {id: tuple(ids) for ids in together.values() for id in ids}
 
     def beginning(self, words: Sequence[str]) -> Catalogue:
-        """Return the clauses whose id is one of `words` or begins with it; all if `words` is empty.
+        """Return the clauses whose id is one of `words`, begins with it or matches it as a shell
+        pattern; all if `words` is empty.
 
-        CatalogueError if a word is the beginning of no id.
+        CatalogueError if a word chooses no clause.
         """
         if not words:
             return self
@@ -60,11 +62,11 @@ class Catalogue:
             found = {
                 id: clause
                 for id, clause in self.clauses.items()
-                if id == one or id.startswith((f"{one}.", f"{one}-"))
+                if id.startswith((f"{one}.", f"{one}-")) or fnmatchcase(id, one)
             }
             if not found:
                 raise CatalogueError(
-                    f"no clause has the id {one!r}, or one that begins with it"
+                    f"no clause has the id {one!r}, or one that begins with it or matches it"
                     + did_you_mean(one, self.clauses)
                 )
             chosen |= {one: self.clauses[one]} if one in self.clauses else found

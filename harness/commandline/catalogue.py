@@ -69,7 +69,10 @@ def _lines_of_claims(slug: str | None) -> Iterator[str]:
 
 def _add_clauses(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "ids", metavar="ID", nargs="*", help="only it, or all that begin with these words"
+        "ids",
+        metavar="ID",
+        nargs="*",
+        help="only it, or all that begin with these words or match a pattern",
     )
 
 

@@ -147,7 +147,7 @@ def _add_strength(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ID",
-        help="only it, or all that begin with these words, repeatable",
+        help="only it, or all that begin with these words or match a pattern, repeatable",
     )
     parser.add_argument(
         "--sample", type=limits.whole(1, MOST_LISTED), metavar="N", help="only N cells"

@@ -35,7 +35,11 @@ def _add(parser: argparse.ArgumentParser) -> None:
         f"{', '.join(EXTRAS)}, for targets other than current)",
     )
     for option, metavar, help in (
-        ("--clause", "ID", "only this clause, or all that begin with these words"),
+        (
+            "--clause",
+            "ID",
+            "only this clause, or all that begin with these words or match a pattern",
+        ),
         ("--section", "NAME", "only the clauses of this section, as in errors"),
         ("--implementation", "NAME", "only legacy_pmap, new_pmap, shard_map or jax"),
         ("--topology", "NxD", "processes x devices per process: 1x8, 2x2, 4x2"),

@@ -141,7 +141,8 @@ def _add_cells(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="ID",
-        help="only this clause, or all that begin with these words of an id, repeatable",
+        help="only this clause, or all that begin with these words of an id or match a pattern "
+        "(errors.*.fix-*), repeatable",
     )
     group.addoption(
         "--platform",

@@ -41,6 +41,8 @@ CATALOGUE = Catalogue({id: clause_of(returns(doubled), id) for id in IDS})
         ("part_of_a_word_with_a_hyphen", ["inputs.views-of"], IDS[5:6]),
         ("several", ["inputs.views-of-rows", "errors.lowering"], (IDS[3], IDS[5])),
         ("one_twice", ["errors.lowered.map", "errors", "errors"], IDS[0:4]),
+        ("a_pattern", ["errors.lowered.*"], IDS[1:3]),
+        ("a_pattern_amid_words", ["*.views*"], IDS[4:6]),
         ("nothing", [], IDS),
     ],
 )
@@ -55,6 +57,7 @@ def test_chooses(case: str, words: list[str], ids: tuple[str, ...]) -> None:
     [
         ("part_of_a_word", "errors.lower", "errors.lowered, errors.lowering"),
         ("a_letter_too_many", "inputs.viewss", "inputs.views"),
+        ("a_pattern_that_matches_none", "errors.lowed.*", "errors.lowered"),
         ("a_family_of_another_section", "input.views", "inputs.views"),
     ],
 )
