@@ -398,6 +398,18 @@ def test_the_known_issue_of_a_like_entry_is_proposed(proposed: Any) -> None:
     assert "`pmap-conformance causes list`" in unknown
 
 
+def test_an_entry_is_like_one_that_names_a_cause_and_excuses_every_cell(proposed: Any) -> None:
+    about = replace(known(), clause=("errors.about",))
+    assert proposed([cell(0, 1)], about).add[0].like is None
+    early = replace(entry(steps={SECOND: {"message": "1[.]0"}}), clause=("errors.about",))
+    other = cell(0, 1, jax="0.9.2")
+    for each in other["observations"]:
+        each["steps"][1]["exception"]["message"] = "2.0 of 'a' (b)"
+    cells, one = [cell(0, 1), other], replace(early, cause="a-cause")
+    assert [made.like for made in proposed(cells, one).add] == [None]
+    assert [made.like for made in proposed(cells[:1], one).add] == [("errors.about", "a-cause")]
+
+
 def test_no_entry_excuses_the_reference(proposed: Any) -> None:
     """It is what the test expects, unless one release of it does something else than another."""
     undocumented = (clause().claim,)
@@ -631,6 +643,24 @@ def test_two_mistakes_have_entries_of_their_own(proposed: Any) -> None:
         {"code": "value", "mistake": "twice"},
     ]
     assert all(one.explains for one in found.add)
+
+
+def test_other_base_classes_are_named_beside_the_error(proposed: Any) -> None:
+    seen = cell()
+    for each in seen["observations"]:
+        each["steps"] = [raised(name="a call", bases=("KeyError", "LookupError"))]
+    (made,) = proposed([seen], one=clause(returns(doubled))).add
+    assert made.seen["saw"]["code"] == ["bases", "error"]
+    assert made.explains
+
+
+def test_a_step_that_was_not_reached_is_absent(proposed: Any) -> None:
+    seen = cell()
+    for each in seen["observations"]:
+        del each["steps"][1]
+    (made,) = proposed([seen]).add
+    assert made.seen == {"steps": {SECOND: {"absent": True, "code": "ending"}}}
+    assert made.explains
 
 
 def test_right_and_wrong_values_in_place_of_an_error_have_entries_of_their_own(
