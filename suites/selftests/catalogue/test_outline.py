@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,6 +11,7 @@ from conformance.catalogue.claims import Claim, Claims, Document, load_claims
 from conformance.catalogue.outline import anchor_of, outline, place_of
 
 URL = "https://example.org/guide.html"
+NEW_URL = "https://example.org/later/guide.html"
 
 
 def claims_of(*, old: tuple[str, ...], new: tuple[str, ...]) -> Claims:
@@ -17,7 +19,7 @@ def claims_of(*, old: tuple[str, ...], new: tuple[str, ...]) -> Claims:
     return Claims(
         documents={
             "old": Document("old", "Guide", "first", "markdown", url=URL),
-            "new": Document("new", "Guide", "second", "markdown", follows="old", url=URL),
+            "new": Document("new", "Guide", "second", "markdown", follows="old", url=NEW_URL),
         },
         headings={
             "old": {heading: f"hash of {heading.lower()}" for heading in old},
@@ -53,7 +55,7 @@ def test_a_claim_that_still_stands() -> None:
     place = place_of(claims_of(old=("A", "B"), new=("X", "A", "B")), claim("old", "B"))
     assert (place.document, place.order, place.current) == ("old", 2, True)
     assert place.revisions == ("first", "second")
-    assert place.url == f"{URL}#b"
+    assert place.url == f"{NEW_URL}#b"
 
 
 def test_a_claim_that_was_dropped_has_no_anchor() -> None:
@@ -66,6 +68,24 @@ def test_a_claim_of_the_later_revision_is_of_the_same_document() -> None:
     assert (place.document, place.order, place.revisions) == ("old", 1, ("second",))
 
 
+def test_a_claim_of_a_page_as_a_whole_has_its_address_without_an_anchor() -> None:
+    place = place_of(claims_of(old=("A",), new=("A",)), claim("old", ""))
+    assert (place.order, place.current, place.url) == (0, False, URL)
+    place = place_of(claims_of(old=("A",), new=("A",)), claim("new", ""))
+    assert (place.current, place.url) == (True, NEW_URL)
+
+
+def test_a_document_without_an_address_gives_its_claims_none() -> None:
+    found = claims_of(old=("A",), new=("A",))
+    without = {slug: replace(one, url="") for slug, one in found.documents.items()}
+    assert place_of(replace(found, documents=without), claim("old", "A")).url == ""
+
+
+def test_a_heading_that_no_revision_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="not in list"):
+        place_of(claims_of(old=("A",), new=("A",)), claim("old", "B"))
+
+
 @pytest.mark.parametrize(
     ("heading", "anchor"),
     [
@@ -73,6 +93,7 @@ def test_a_claim_of_the_later_revision_is_of_the_same_document() -> None:
         ("1. Automatic parallelism via jit", "automatic-parallelism-via-jit"),
         ("ValueError: Received incompatible devices ... > Example", None),
         ("Help! Fix me now!", "help-fix-me-now"),
+        ("A naïve déjà vu", "a-naive-deja-vu"),
     ],
 )
 def test_anchors(heading: str, anchor: str | None) -> None:

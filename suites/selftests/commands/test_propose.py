@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import records
 from judged import HUNG, clause_of, entry
@@ -22,10 +23,10 @@ from conformance.judging import deviations
 from conformance.judging.deviations import Deviation
 from conformance.spec.arrays import WEAKLY
 from conformance.spec.aspects import COMMITTED, SHARDING
-from conformance.spec.clause import Clause
-from conformance.spec.expectation import All, OfEachStep, noted, returns, sharded, steps
+from conformance.spec.clause import Clause, Timing
+from conformance.spec.expectation import All, OfEachStep, noted, raises, returns, sharded, steps
 from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.spec.topology import Place
+from conformance.spec.topology import Place, Topology
 from conformance.store.errors import ResultsError
 from harness.commandline.main import main
 
@@ -397,6 +398,18 @@ def test_the_known_issue_of_a_like_entry_is_proposed(proposed: Any) -> None:
     assert "`pmap-conformance causes list`" in unknown
 
 
+def test_an_entry_is_like_one_that_names_a_cause_and_excuses_every_cell(proposed: Any) -> None:
+    about = replace(known(), clause=("errors.about",))
+    assert proposed([cell(0, 1)], about).add[0].like is None
+    early = replace(entry(steps={SECOND: {"message": "1[.]0"}}), clause=("errors.about",))
+    other = cell(0, 1, jax="0.9.2")
+    for each in other["observations"]:
+        each["steps"][1]["exception"]["message"] = "2.0 of 'a' (b)"
+    cells, one = [cell(0, 1), other], replace(early, cause="a-cause")
+    assert [made.like for made in proposed(cells, one).add] == [None]
+    assert [made.like for made in proposed(cells[:1], one).add] == [("errors.about", "a-cause")]
+
+
 def test_no_entry_excuses_the_reference(proposed: Any) -> None:
     """It is what the test expects, unless one release of it does something else than another."""
     undocumented = (clause().claim,)
@@ -495,6 +508,167 @@ def test_what_is_unproven_is_not_excused(proposed: Any) -> None:
 def test_a_pattern_is_escaped_and_anchored(texts: list[str], found: str) -> None:
     assert pattern(texts) == found
     assert all(re.search(found, text) for text in texts)
+
+
+# Which cells are judged
+
+
+@pytest.mark.parametrize(
+    ("other", "one"),
+    [
+        ({"clause": "errors.gone"}, clause()),
+        ({"verdict": "removed"}, clause()),
+        ({"verdict": "not run"}, clause()),
+        ({}, replace(clause(), timing=Timing(("body",), ()))),
+        ({}, replace(clause(), expect={SHARD_MAP: TWICE})),
+    ],
+    ids=["no clause", "removed", "not run", "timing", "another implementation"],
+)
+def test_cells_that_no_entry_is_about_are_passed_over(
+    proposed: Any, other: Any, one: Clause
+) -> None:
+    with pytest.raises(ResultsError, match="no cell"):
+        proposed([cell(0, 1) | other], one=one)
+
+
+def test_an_entry_about_a_warning_makes_the_cell_conform(proposed: Any) -> None:
+    seen = cell()
+    for each in seen["observations"]:
+        each["steps"][0]["warnings"] = [{"category": "UserWarning", "message": "so", "count": 1}]
+    known = entry(warns={"category": "UserWarning", "message": "^so$"})
+    assert len(proposed([seen]).add) == 1
+    found = proposed([seen], known)
+    assert (found.add, found.narrow, found.drop) == ([], [], [])
+
+
+def test_what_is_unproven_is_not_excused_by_an_entry(proposed: Any) -> None:
+    seen = cell(0, 1)
+    for one in seen["observations"]:
+        one["witness"] = []
+    found = proposed([seen], known())
+    assert len(found.unproven) == 1
+    assert [places(one.other) for one in found.drop] == [[(NEW_PMAP, "0.9.0", "2x2")]]
+
+
+# What is corrected
+
+
+def moving(size: int, jax: str = "0.9.0") -> Any:
+    made = noting("moved", MOVED | {"bytes": size}) | {"target": f"jax=={jax}"}
+    for each in made["observations"]:
+        each["jax"] = jax
+    return made
+
+
+def saying(*sizes: int) -> Deviation:
+    """An entry about one of these numbers of bytes."""
+    return entry(saw=[{"code": "collective", "noted": {"moved": {"bytes": s}}} for s in sizes])
+
+
+@pytest.mark.parametrize(
+    ("cells", "known", "found"),
+    [
+        ([moving(32)], saying(33), (1, 0, 0)),
+        ([moving(32)], saying(33, 34), (0, 0, 1)),  # which of both is not said
+        ([moving(32), moving(64, "0.9.2")], saying(33), (0, 0, 1)),  # of two values none
+        ([moving(32), moving(33, "0.9.2")], saying(33), (0, 1, 0)),
+        ([moving(32), moving(1, "0.9.2")], saying(33), (0, 0, 1)),
+    ],
+    ids=["one", "two patterns", "two values", "one is right", "one conforms"],
+)
+def test_an_entry_is_corrected_only_if_one_value_is_right_in_all_its_cells(
+    proposed: Any, cells: Any, known: Deviation, found: tuple[int, int, int]
+) -> None:
+    right = noted("moved", "one byte", lambda place, value: value["bytes"] == 1)
+    made = proposed(cells, known, one=clause(right))
+    assert (len(made.correct), len(made.narrow), len(made.drop)) == found
+
+
+# Which cells share an entry, and which are the reference's own
+
+
+def test_a_crash_of_every_release_of_the_reference_has_an_entry(proposed: Any) -> None:
+    fault = records.fault("hung") | {"detail": HUNG.detail, "mapped": ["legacy pmap"]}
+    seen = under(LEGACY_PMAP) | {"verdict": "hung", "fault": fault, "observations": []}
+    found = proposed([seen], undocumented=(clause().claim,))
+    assert (len(found.add), found.reference) == (1, [])
+
+
+def test_the_reference_must_deviate_always_on_each_topology(proposed: Any) -> None:
+    four = Topology.parse("4x2")
+
+    def on_four(jax: str, *, wrong: bool) -> Any:
+        seen = []
+        for process in range(four.processes):
+            right = doubled(Place(four, process))
+            second = raised(name=SECOND, message=WRONG) if wrong else returned(right, name=SECOND)
+            steps = (returned(right, name=FIRST), second)
+            where = {"process": process, "processes": four.processes, "jax": jax}
+            witness = [WITNESS[LEGACY_PMAP]]
+            seen.append(observation(*steps, **where, implementation=LEGACY_PMAP, witness=witness))
+        made = under(LEGACY_PMAP, jax=jax)
+        return made | {"topology": "4x2", "observations": seen}
+
+    claim = (clause().claim,)
+    always = [under(LEGACY_PMAP, 0, 1), on_four("0.9.0", wrong=True)]
+    assert proposed(always, undocumented=claim).add == []
+    found = proposed([*always, on_four("0.8.0", wrong=False)], undocumented=claim)
+    assert (len(found.add), found.reference) == (1, [])
+
+
+def test_errors_of_two_phases_have_entries_of_their_own(proposed: Any) -> None:
+    early, late = cell(0, 1), cell(0, 1, jax="0.9.2")
+    for each in late["observations"]:
+        each["steps"][1]["exception"]["phase"] = "trace"
+    found = proposed([early, late])
+    assert sorted(one.seen["steps"][SECOND]["phase"] for one in found.add) == ["lower", "trace"]
+
+
+def returning(factor: float, jax: str) -> Any:
+    """A cell whose only step returns the rows, multiplied."""
+    made = cell(jax=jax)
+    for number, one in enumerate(made["observations"]):
+        rows = doubled(Place(TOPOLOGY, number)) * np.float32(factor)
+        one["steps"] = [returned(rows, name="a call")]
+    return made
+
+
+def test_two_mistakes_have_entries_of_their_own(proposed: Any) -> None:
+    mistakes = {"half (0.5)": lambda p: doubled(p) / 2, "twice": lambda p: doubled(p) * 2}
+    one = clause(returns(doubled, mistakes=mistakes))
+    found = proposed([returning(0.5, "0.9.0"), returning(2, "0.9.2")], one=one)
+    said = [one.seen["saw"] for one in found.add]
+    assert said == [
+        {"code": "value", "mistake": r"half \(0\.5\)"},
+        {"code": "value", "mistake": "twice"},
+    ]
+    assert all(one.explains for one in found.add)
+
+
+def test_other_base_classes_are_named_beside_the_error(proposed: Any) -> None:
+    seen = cell()
+    for each in seen["observations"]:
+        each["steps"] = [raised(name="a call", bases=("KeyError", "LookupError"))]
+    (made,) = proposed([seen], one=clause(returns(doubled))).add
+    assert made.seen["saw"]["code"] == ["bases", "error"]
+    assert made.explains
+
+
+def test_a_step_that_was_not_reached_is_absent(proposed: Any) -> None:
+    seen = cell()
+    for each in seen["observations"]:
+        del each["steps"][1]
+    (made,) = proposed([seen]).add
+    assert made.seen == {"steps": {SECOND: {"absent": True, "code": "ending"}}}
+    assert made.explains
+
+
+def test_right_and_wrong_values_in_place_of_an_error_have_entries_of_their_own(
+    proposed: Any,
+) -> None:
+    one = clause(raises(ValueError, "no", otherwise=doubled))
+    found = proposed([returning(1, "0.9.0"), returning(3, "0.9.2")], one=one)
+    assert sorted(one.seen["saw"]["values"] for one in found.add) == ["right", "wrong"]
 
 
 def test_results_without_a_cell_are_refused(proposed: Any) -> None:
