@@ -23,6 +23,8 @@ from conformance.scanning.names import (
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     NOT_OF_ROWS,
+    ON_ONE_DEVICE,
+    ONE_ROW,
     UNKNOWN,
     WHOLE,
     Argument,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 # Attributes of a tree of arrays that a map returned, by which it is known to be no array.
 _SHARDING = frozenset({"sharding", "addressable_shards", "device_buffers", "device_buffer"})
 _OF_FUNCTIONS = frozenset({"__name__", "__doc__", "__module__", "__wrapped__", "__signature__"})
+_ONE_ROW = frozenset({"index", "negative index", "index variable"})
 _KEPT = frozenset({"T", "mT", "at", "real", "imag"})
 
 
@@ -163,7 +166,8 @@ def subscript(
     if not isinstance(owner.structure, Items) and not owner.leaf:
         extra |= {"tree unknown"}
     used(run, scope, getter or node, owner, use, {} if getter else captures, extra)
-    return replace(owner, row=True, leaf=True, structure=UNKNOWN)
+    facts = owner.facts | ({ONE_ROW} if use in _ONE_ROW and owner.leaf and simple else set())
+    return replace(owner, row=True, leaf=True, structure=UNKNOWN, facts=facts)
 
 
 def _is_whole(index: cst.Slice) -> bool:
@@ -270,7 +274,7 @@ def passed_to_jit(
 def _mixed(values: Sequence[Value]) -> frozenset[str]:
     """Return words for the arrays with which outputs cannot be mixed."""
     tags = {tag for one in values for tag in one.tags}
-    mixed = tags & {"on one device", "on an explicit mesh", "global array"}
+    mixed = tags & {ON_ONE_DEVICE, "on an explicit mesh", "global array"}
     return frozenset(f"with {word}" for word in mixed)
 
 

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import arrays, containers, expressions, items, maps, members, uses
+from conformance.scanning import (
+    arrays,
+    containers,
+    donations,
+    expressions,
+    items,
+    maps,
+    members,
+    uses,
+)
 from conformance.scanning.names import (
     CALLED_BY_CONTROL,
     CALLING_METHODS,
@@ -22,8 +31,10 @@ from conformance.scanning.names import (
     MAKES_DICTIONARIES,
     OF_ALL_PROCESSES,
     REDUCING_METHODS,
+    RESHAPING_METHODS,
     RETURN_THE_FIRST,
     SIGNATURES,
+    TEXTS_OF_STAGES,
     TRANSFORMATIONS,
     TREE_MAPS,
     WITH_PATHS,
@@ -39,6 +50,7 @@ from conformance.scanning.results import (
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     GLOBAL,
+    ON_ONE_DEVICE,
     PMAP,
     REPLICATES,
     SPLITS,
@@ -48,6 +60,7 @@ from conformance.scanning.values import (
     Choice,
     Class,
     Constant,
+    Donated,
     Function,
     Getter,
     Imported,
@@ -94,10 +107,9 @@ def _passed(run: Interpreter, scope: Scope, node: cst.Arg) -> list[Argument]:
 
 
 def applied(
-    run: Interpreter, scope: Scope, node: cst.BaseExpression, decorator: Value, value: Value
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, decorator: Value, argument: Argument
 ) -> Value:
     """Return the value of a decorated function; UNKNOWN if the decorator's effect is unknown."""
-    argument = Argument(value, node)
     if isinstance(decorator, Reference | Partial | Function | Choice | Transformed | Class):
         return called(run, scope, node, decorator, [argument])
     return UNKNOWN
@@ -125,7 +137,8 @@ def called(
         case Function():
             found = run.call(function, arguments, defaults=True)
             for at in run.donated if not any(one.star or one.keyword for one in arguments) else ():
-                maps.mark(run, scope, arguments[at])
+                donated = Donated(value=arguments[at].value)
+                donations.mark(scope, arguments[at].node, donated)
             return found
         case Choice():
             some = function.functions
@@ -178,13 +191,19 @@ def _transformed(
     return UNKNOWN
 
 
-def _stage(run: Interpreter, scope: Scope, node: cst.CSTNode, stage: Stage) -> Value:
+def _note_stage(
+    run: Interpreter, scope: Scope, node: cst.CSTNode, mapped: Mapped, word: str
+) -> None:
     words = {
-        "map": frozenset({stage.mapped.kind}),
-        "stage": frozenset({"call"}),
-        "wrapper": frozenset({stage.mapped.wrapper} if stage.mapped.wrapper else ()),
+        "map": frozenset({mapped.kind}),
+        "stage": frozenset({word}),
+        "wrapper": frozenset({mapped.wrapper} if mapped.wrapper else ()),
     }
     run.note(scope, "stage", node, words)
+
+
+def _stage(run: Interpreter, scope: Scope, node: cst.CSTNode, stage: Stage) -> Value:
+    _note_stage(run, scope, node, stage.mapped, "call")
     return Array(of=f"{stage.mapped.kind} stage", structure=stage.mapped.returns)
 
 
@@ -198,13 +217,10 @@ def _method(
     owner = method.owner
     if isinstance(owner, Mapped | Stage) and method.name in ("lower", "compile", "trace"):
         mapped = owner if isinstance(owner, Mapped) else owner.mapped
-        words = {
-            "map": frozenset({mapped.kind}),
-            "stage": frozenset({method.name}),
-            "wrapper": frozenset({mapped.wrapper} if mapped.wrapper else ()),
-        }
-        run.note(scope, "stage", node, words)
+        _note_stage(run, scope, node, mapped, method.name)
         return Stage(level=method.name, mapped=mapped)
+    if isinstance(owner, Stage) and method.name in TEXTS_OF_STAGES:
+        _note_stage(run, scope, node, owner.mapped, "text")
     if method.name == GET_ITEM and len(arguments) == 1 and method.node is not None:
         return _item(run, scope, node, Argument(owner, method.node), arguments[0])
     if isinstance(node, cst.Call):
@@ -237,7 +253,10 @@ def _method(
     if method.name == "sum" and "product" in owner.tags and rows:
         words = {"detector": frozenset({"product summed over rows"})}
         run.note(scope, "detected", node, words)
-    return Value(owner.tags & {"host", "typed key", "product", "leaf"})
+    kept = owner.tags & {"host", "typed key", "product", "leaf"}
+    if method.name in KEEPING_METHODS | RESHAPING_METHODS | REDUCING_METHODS:
+        kept |= owner.tags & {ON_ONE_DEVICE}
+    return Value(kept)
 
 
 def _item(

@@ -13,6 +13,7 @@ from conformance.scanning import (
     arrays,
     calls,
     containers,
+    donations,
     helpers,
     items,
     members,
@@ -23,7 +24,9 @@ from conformance.scanning.names import OPTIONS_OF_PMAP, PROPERTIES
 from conformance.scanning.results import COMPUTED, maps_around
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
+    ON_ONE_DEVICE,
     UNKNOWN,
+    Argument,
     Array,
     Constant,
     Donated,
@@ -44,7 +47,8 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"""(["'])[^"'\\\n]+\1""")  # a literal that says itself
 # What is still so of the result of an operation.
-_CARRIED = frozenset({"device count", "process count", "all devices", "process index"})
+_COUNTED = frozenset({"device count", "process count", "all devices", "process index"})
+_CARRIED = _COUNTED | {ON_ONE_DEVICE}
 
 
 def evaluate(run: Interpreter, scope: Scope, node: cst.BaseExpression) -> Value:
@@ -61,7 +65,7 @@ def _name(run: Interpreter, scope: Scope, node: cst.Name) -> Value:
         return Constant(value={"True": True, "False": False, "None": None}[node.value])
     value = scope.value(node.value)
     if isinstance(value, Donated):
-        used_again(run, scope, node)
+        donations.used_again(run, scope, node, value)
         return value.value
     if "on an explicit mesh" in value.tags and (around := maps_around(run.under)):
         words = {
@@ -70,19 +74,6 @@ def _name(run: Interpreter, scope: Scope, node: cst.Name) -> Value:
         }
         run.note(scope, "detected", node, words)
     return value
-
-
-def used_again(run: Interpreter, scope: Scope, node: cst.BaseExpression) -> None:
-    """Note that a name whose array was donated is used for more than a deleted array supports."""
-    if run.of_metadata:
-        return
-    run.note(
-        scope,
-        "detected",
-        node,
-        {"detector": frozenset({"donated again"}), "map": frozenset({"pmap"})},
-        {"value": node},
-    )
 
 
 def _number(text: str) -> Value:
@@ -165,7 +156,9 @@ def _unary(run: Interpreter, scope: Scope, node: cst.UnaryOperation) -> Value:
             return Constant(value=-number, tags=value.tags)
     if isinstance(node.operator, cst.Not):
         return with_tags(UNKNOWN, *(value.tags & {"process 0"}))
-    return value if isinstance(value, Array) else with_tags(UNKNOWN, "leaf")
+    if isinstance(value, Array):
+        return value
+    return with_tags(UNKNOWN, "leaf", *(value.tags & {ON_ONE_DEVICE}))
 
 
 def _comparison(run: Interpreter, scope: Scope, node: cst.Comparison) -> Value:
@@ -182,7 +175,7 @@ def _formatted(run: Interpreter, scope: Scope, node: cst.FormattedString) -> Val
         if isinstance(part, cst.FormattedStringExpression):
             value = evaluate(run, scope, part.expression)
             arrays.used(run, scope, part.expression, value, "print")
-            tags |= value.tags & _CARRIED
+            tags |= value.tags & _COUNTED
     return Value(tags)
 
 
@@ -210,7 +203,7 @@ def _comprehension(
     run.within = before
     if isinstance(value, Array | Mapped | Function | Partial | Transformed | Items | Instance):
         return Items(items=(value,), kind="starred")
-    return Value(value.tags & {"on one device", "typed key"})
+    return Value(value.tags & {ON_ONE_DEVICE, "typed key"})
 
 
 def _lambda(run: Interpreter, scope: Scope, node: cst.Lambda) -> Value:
@@ -251,8 +244,10 @@ def _yield(run: Interpreter, scope: Scope, node: cst.Yield) -> Value:
     return UNKNOWN
 
 
-def decorated(run: Interpreter, scope: Scope, node: cst.Decorator, value: Value) -> Value:
-    """Return the value of a decorated function or class."""
+def decorated(
+    run: Interpreter, scope: Scope, node: cst.Decorator, value: Value, below: cst.Decorator | None
+) -> Value:
+    """Return the value of a decorated function; `below` is the decorator that made `value`."""
     if isinstance(node.decorator, cst.Name) and node.decorator.value in (
         *("staticmethod", "property", "classmethod", "override", "abstractmethod"),
     ):
@@ -262,7 +257,8 @@ def decorated(run: Interpreter, scope: Scope, node: cst.Decorator, value: Value)
         return _of_kind("property", value)
     if isinstance(value, Function) and _is_fixture(scope, node.decorator):
         return replace(value, tags=value.tags | {helpers.FIXTURE})
-    found = calls.applied(run, scope, node.decorator, decorator, value)
+    argument = Argument(value, node.decorator if below is None else below.decorator)
+    found = calls.applied(run, scope, node.decorator, decorator, argument)
     return value if type(found) is Value else found  # nothing is known of what it returns
 
 

@@ -69,7 +69,7 @@ class Interpreter:
     first_outputs: dict[int, frozenset[int]] = field(default_factory=dict)  # by call
     instances: dict[int, Value] = field(default_factory=dict)  # the last one made of each class
     lambdas: dict[int, Function] = field(default_factory=dict)  # by node
-    of_metadata: bool = False  # an attribute is looked up that a deleted array has as well
+    metadata: str = ""  # the attribute that is looked up, if a deleted array has it as well
     _importing: int = 0
 
     # Files

@@ -10,6 +10,7 @@ import libcst as cst
 from conformance.scanning import arrays, containers, expressions
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
+    PART_OF_DEVICES,
     UNKNOWN,
     Array,
     Constant,
@@ -75,7 +76,8 @@ def _devices(owner: Value, index: cst.BaseSlice) -> Value:
         first = isinstance(index, cst.Index) and _is_zero(index.value)
         return Value(frozenset({"device", *(["device of all"] if of_all and not first else [])}))
     bounds = index.lower is not None or index.upper is not None
-    return Value(owner.tags | ({"part of all devices"} if of_all and bounds else set()))
+    part = {PART_OF_DEVICES, *(["part of all devices"] if of_all else [])}
+    return Value(owner.tags | (part if bounds else set()))
 
 
 def item(owner: Items, index: Value) -> Value:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import arrays, calls, expressions
+from conformance.scanning import arrays, calls, donations, expressions
 from conformance.scanning.names import OF_METADATA, canonical
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
@@ -44,9 +44,10 @@ _ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.Flag", "enum.IntFlag"})
 def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
     """Return the value of an attribute, noting the events of its lookup."""
     name = node.attr.value
-    before, run.of_metadata = run.of_metadata, run.of_metadata or name in OF_METADATA
+    before = run.metadata
+    run.metadata = before or (name if name in OF_METADATA else "")
     owner = expressions.evaluate(run, scope, node.value)
-    run.of_metadata = before
+    run.metadata = before
     if isinstance(owner, Donated):
         owner = owner.value
     match owner:
@@ -68,7 +69,7 @@ def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
         case Instance():
             value = member(owner, name)
             if isinstance(value, Donated):
-                expressions.used_again(run, scope, node)
+                donations.used_again(run, scope, node, value)
                 return value.value
             if isinstance(value, Function) and "property" in value.tags:
                 return run.call(value, ())

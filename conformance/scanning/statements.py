@@ -212,8 +212,10 @@ def _set_item(
 
 def _define(run: Interpreter, scope: Scope, node: cst.FunctionDef) -> None:
     value: Value = Function(node=node, scope=scope)
+    below: cst.Decorator | None = None
     for one in reversed(node.decorators):
-        value = expressions.decorated(run, scope, one, value)
+        value = expressions.decorated(run, scope, one, value, below)
+        below = one
     scope.variables[node.name.value] = value
 
 
@@ -249,6 +251,7 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     run.within = outer
     after, set_here = scope.variables, _restored(attributes)
     scope.variables = before
+    _set_once(scope, node.test, set_here)
     other = False
     if isinstance(node.orelse, cst.If):
         other = _if(run, scope, node.orelse)
@@ -286,6 +289,25 @@ def _is_none(scope: Scope, test: cst.BaseExpression) -> bool | None:
 
 
 _States = list[tuple[Instance, dict[str, Value]]]
+
+
+def _set_once(scope: Scope, test: cst.BaseExpression, states: _States) -> None:
+    """After `if self.x is None: self.x = value`, let the other way run with that value.
+
+    The first call sets the attribute, and the calls after it find it set.
+    """
+    match test:
+        case cst.Comparison(
+            left=cst.Attribute(value=cst.Name(name), attr=cst.Name(attribute)),
+            comparisons=[
+                cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name("None")),
+            ],
+        ):
+            owner = scope.value(name)
+            for instance, values in states:
+                none = Constant(value=None)
+                if instance is owner and instance.attributes.get(attribute) == none:
+                    instance.attributes[attribute] = values.get(attribute, none)
 
 
 def _attributes(scope: Scope) -> _States:

@@ -27,6 +27,7 @@ from conformance.scanning.names import (
 from conformance.scanning.results import ROWS_FOR_ALL, result_tags
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
+    ON_ONE_DEVICE,
     UNKNOWN,
     Argument,
     Array,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _OF_LEAVES = frozenset(
     {
         *("rows of this process", ROWS_FOR_ALL),
-        *("on one device", "placed otherwise", "on an explicit mesh"),
+        *(ON_ONE_DEVICE, "placed otherwise", "on an explicit mesh"),
     }
 )
 _UNREPLICATE = "flax.jax_utils.unreplicate"
