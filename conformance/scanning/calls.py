@@ -83,8 +83,11 @@ if TYPE_CHECKING:
 
 def call(run: Interpreter, scope: Scope, node: cst.Call) -> Value:
     """Return the value of a call."""
+    before, run.passed_to_map = run.passed_to_map, False
     function = expressions.evaluate(run, scope, node.func)
+    run.passed_to_map = isinstance(function, Mapped)
     arguments = [passed for one in node.args for passed in _passed(run, scope, one)]
+    run.passed_to_map = before
     return called(run, scope, node, function, arguments)
 
 

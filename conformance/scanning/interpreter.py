@@ -69,6 +69,7 @@ class Interpreter:
     first_outputs: dict[int, frozenset[int]] = field(default_factory=dict)  # by call
     instances: dict[int, Value] = field(default_factory=dict)  # the last one made of each class
     lambdas: dict[int, Function] = field(default_factory=dict)  # by node
+    passed_to_map: bool = False  # what is evaluated is an argument of a mapped function
     metadata: str = ""  # the attribute that is looked up, if a deleted array has it as well
     _importing: int = 0
 
@@ -227,8 +228,8 @@ class Interpreter:
         self.done.add(id(node))
         scope = Scope(function.scope.source, parent=function.scope)
         self._bind(scope, function, arguments, defaults=defaults)
-        before = self.under
-        self.under += under
+        before = self.under, self.passed_to_map
+        self.under, self.passed_to_map = self.under + under, False
         self.running.append(node)
         self.frames.append(Frame())
         try:
@@ -241,7 +242,7 @@ class Interpreter:
         finally:
             self.frames.pop()
             self.running.pop()
-            self.under = before
+            self.under, self.passed_to_map = before
         self.known[place] = result
         self.donated = self.donating[place] = _donated(scope, function, len(arguments))
         return result
