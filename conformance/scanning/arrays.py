@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import maps, members
+from conformance.scanning import classes, maps
 from conformance.scanning.imports import last_name
 from conformance.scanning.names import (
     COUNTS,
@@ -30,6 +30,7 @@ from conformance.scanning.values import (
     Argument,
     Array,
     Constant,
+    Function,
     Instance,
     Items,
     Mapped,
@@ -42,6 +43,7 @@ from conformance.scanning.values import (
 
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
+
 
 # Attributes of a tree of arrays that a map returned, by which it is known to be no array.
 _SHARDING = frozenset({"sharding", "addressable_shards", "device_buffers", "device_buffer"})
@@ -99,7 +101,7 @@ def attribute(
     if not isinstance(owner, Array):
         return UNKNOWN
     if isinstance(owner.structure, Instance):
-        return members.of_output(owner, owner.structure, name)
+        return _of_instance(owner, owner.structure, name)
     if name in _SHARDING:
         used(run, scope, node, owner, f"attribute {name}", {"value": node.value})
         return with_tags(UNKNOWN, "shards") if name == "addressable_shards" else UNKNOWN
@@ -111,6 +113,18 @@ def attribute(
         return Method(name=name, owner=owner, node=node.value)
     # Neither an array's own: a field of a tree.
     return replace(owner, structure=UNKNOWN, leaf=False)
+
+
+def _of_instance(owner: Array, structure: Instance, name: str) -> Value:
+    """Return an attribute of an output that is an instance of a class of the program."""
+    found = classes.member(structure, name)
+    if isinstance(found, Function):
+        parts: dict[str, Value] = {
+            key: part(owner, one) for key, one in structure.attributes.items()
+        }
+        instance = Instance(of=structure.of, attributes=parts)
+        return Function(node=found.node, scope=found.scope, owner=instance, tags=found.tags)
+    return part(owner, found)
 
 
 def subscript(

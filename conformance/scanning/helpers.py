@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import members
+from conformance.scanning import classes
 from conformance.scanning.scopes import Scope
-from conformance.scanning.values import (
-    PMAP,
-    UNKNOWN,
-    Argument,
-    Array,
-    Class,
-    Function,
-    Value,
-)
+from conformance.scanning.values import PMAP, UNKNOWN, Argument, Array, Class, Function, Value
 
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
+
 
 FIXTURE = "fixture"  # of a function: pytest passes its result to parameters of its name
 
@@ -47,7 +40,7 @@ def assumed(run: Interpreter, function: Function) -> tuple[Argument, ...]:
         if value is UNKNOWN and (class_of := _class_of(run, function, one)) is not None:
             value = run.instances.get(id(class_of.node), UNKNOWN)
             if value is UNKNOWN and class_of.scope.source is not function.scope.source:
-                value = members.instance_of(run, class_of)
+                value = classes.instance_of(run, class_of)
         fixture = function.scope.value(name)
         if isinstance(fixture, Function) and FIXTURE in fixture.tags:
             value = run.call(fixture, ())

@@ -40,6 +40,7 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
+
 KINDS = {
     "jax.pmap": PMAP,
     "jax.shard_map": SHARD_MAP,
@@ -392,3 +393,15 @@ def one_process(run: Interpreter, scope: Scope, node: cst.CSTNode, kind: str) ->
         node,
         {"detector": frozenset({"one process alone"}), "map": frozenset({kind})},
     )
+
+
+def note_stage(
+    run: Interpreter, scope: Scope, node: cst.CSTNode, mapped: Mapped, word: str
+) -> None:
+    """Note that a mapped function is lowered or compiled, or what that returned is used."""
+    words = {
+        "map": frozenset({mapped.kind}),
+        "stage": frozenset({word}),
+        "wrapper": frozenset({mapped.wrapper} if mapped.wrapper else ()),
+    }
+    run.note(scope, "stage", node, words)
