@@ -318,6 +318,15 @@ NOT_LEAVES = frozenset(
 )
 
 
+def is_alias(name: str) -> bool:
+    """Return whether an object has several qualified names, of which this is one."""
+    return (
+        name in _ONE_NAME
+        or name in _ONE_NAME.values()
+        or any(name.startswith(new) for _, new in _MOVED)
+    )
+
+
 @functools.cache
 def canonical(name: str) -> str:
     """Return the name by which rules know what a qualified name refers to."""
