@@ -83,8 +83,9 @@ class Cause:
     first, and `edit` describes the change in a program that the first of them makes; `links` are
     JAX's commits, source lines and issues; `requires` names packages that its program needs beside
     JAX. `compared` marks an issue that no clause judges: only a comparison of the implementations
-    names it. `part_of` is the issue of the same defect of which this is one appearance. `finds` are
-    the rules by which a scan finds it.
+    names it, and `scanned` one that neither names: its program and the rules of a scan show it.
+    `part_of` is the issue of the same defect of which this is one appearance. `finds` are the rules
+    by which a scan finds it.
     """
 
     slug: str
@@ -101,6 +102,7 @@ class Cause:
     part_of: str = ""
     requires: tuple[str, ...] = ()
     compared: bool = False
+    scanned: bool = False
     finds: tuple[Find, ...] = ()
     find_none: str = ""
 
@@ -137,7 +139,8 @@ def load(file: Path) -> Cause:
     raw = load_toml(file, CauseError)
     made = {"slug", "section", "program", "finds"}
     known = {one.name for one in fields(Cause)} - made | {"find"}
-    optional = {"remedies", "edit", "part_of", "requires", "compared", "find", "find_none"}
+    optional = {"remedies", "edit", "part_of", "requires", "compared", "scanned"}
+    optional |= {"find", "find_none"}
     _keys(raw, known, known - optional, file.name)
     if not _SLUG.fullmatch(file.stem):
         raise CauseError(f"{file.name}: name it in lower-case words with hyphens")
@@ -152,9 +155,12 @@ def load(file: Path) -> Cause:
         raise CauseError(
             f"{file.name}: edit describes the first remedy, and there is none: add remedies"
         )
-    if type(raw.get("compared", True)) is not bool:
-        raise CauseError(f"{file.name}: write compared = true, or leave it out")
+    for key in ("compared", "scanned"):
+        if type(raw.get(key, True)) is not bool:
+            raise CauseError(f"{file.name}: write {key} = true, or leave it out")
     raw["finds"] = _finds(raw, file.name)
+    if raw.get("scanned") and not any(find.effect for find in raw["finds"]):
+        raise CauseError(f"{file.name}: scanned needs a [[find]] with an effect")
     if not (isinstance(raw["shows"], list) and raw["shows"]):
         raise CauseError(
             f"{file.name}: add [[shows]]: what the program prints or raises, and where"
@@ -186,12 +192,13 @@ def check(
         if one.part_of and (whole is None or whole is one or whole.part_of):
             why = "no cause" if whole is None else "itself" if whole is one else "a part as well"
             raise CauseError(f"cause {one.slug}: part_of {one.part_of}, which is {why}")
-        if one.slug not in named and not one.compared:
+        unjudged = "compared" if one.compared else "scanned" if one.scanned else ""
+        if one.slug not in named and not unjudged:
             raise CauseError(f"cause {one.slug}: no clause and no deviation entry names it")
-        if one.slug in named and one.compared:
+        if one.slug in named and unjudged:
             raise CauseError(
                 f"cause {one.slug}: {named[one.slug][0]} names it, so a clause "
-                "judges it: leave out compared"
+                f"judges it: leave out {unjudged}"
             )
     for slug, naming in named.items():
         if slug not in causes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import maps, members
+from conformance.scanning import classes, maps
 from conformance.scanning.imports import last_name
 from conformance.scanning.names import (
     COUNTS,
@@ -23,11 +23,14 @@ from conformance.scanning.names import (
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     NOT_OF_ROWS,
+    ON_ONE_DEVICE,
+    ONE_ROW,
     UNKNOWN,
     WHOLE,
     Argument,
     Array,
     Constant,
+    Function,
     Instance,
     Items,
     Mapped,
@@ -41,9 +44,11 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
+
 # Attributes of a tree of arrays that a map returned, by which it is known to be no array.
 _SHARDING = frozenset({"sharding", "addressable_shards", "device_buffers", "device_buffer"})
 _OF_FUNCTIONS = frozenset({"__name__", "__doc__", "__module__", "__wrapped__", "__signature__"})
+_ONE_ROW = frozenset({"index", "negative index", "index variable"})
 _KEPT = frozenset({"T", "mT", "at", "real", "imag"})
 
 
@@ -96,7 +101,7 @@ def attribute(
     if not isinstance(owner, Array):
         return UNKNOWN
     if isinstance(owner.structure, Instance):
-        return members.of_output(owner, owner.structure, name)
+        return _of_instance(owner, owner.structure, name)
     if name in _SHARDING:
         used(run, scope, node, owner, f"attribute {name}", {"value": node.value})
         return with_tags(UNKNOWN, "shards") if name == "addressable_shards" else UNKNOWN
@@ -108,6 +113,18 @@ def attribute(
         return Method(name=name, owner=owner, node=node.value)
     # Neither an array's own: a field of a tree.
     return replace(owner, structure=UNKNOWN, leaf=False)
+
+
+def _of_instance(owner: Array, structure: Instance, name: str) -> Value:
+    """Return an attribute of an output that is an instance of a class of the program."""
+    found = classes.member(structure, name)
+    if isinstance(found, Function):
+        parts: dict[str, Value] = {
+            key: part(owner, one) for key, one in structure.attributes.items()
+        }
+        instance = Instance(of=structure.of, attributes=parts)
+        return Function(node=found.node, scope=found.scope, owner=instance, tags=found.tags)
+    return part(owner, found)
 
 
 def subscript(
@@ -163,7 +180,8 @@ def subscript(
     if not isinstance(owner.structure, Items) and not owner.leaf:
         extra |= {"tree unknown"}
     used(run, scope, getter or node, owner, use, {} if getter else captures, extra)
-    return replace(owner, row=True, leaf=True, structure=UNKNOWN)
+    facts = owner.facts | ({ONE_ROW} if use in _ONE_ROW and owner.leaf and simple else set())
+    return replace(owner, row=True, leaf=True, structure=UNKNOWN, facts=facts)
 
 
 def _is_whole(index: cst.Slice) -> bool:
@@ -270,7 +288,7 @@ def passed_to_jit(
 def _mixed(values: Sequence[Value]) -> frozenset[str]:
     """Return words for the arrays with which outputs cannot be mixed."""
     tags = {tag for one in values for tag in one.tags}
-    mixed = tags & {"on one device", "on an explicit mesh", "global array"}
+    mixed = tags & {ON_ONE_DEVICE, "on an explicit mesh", "global array"}
     return frozenset(f"with {word}" for word in mixed)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from conformance.scanning import expressions, items, statements
+from conformance.scanning import items
 from conformance.scanning.names import ADDS, TAKES
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
@@ -15,13 +15,8 @@ from conformance.scanning.values import (
     Argument,
     Array,
     Constant,
-    Function,
-    Instance,
     Items,
-    Mapped,
     Method,
-    Partial,
-    Transformed,
     Value,
     merged,
 )
@@ -29,9 +24,8 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
+
 RECORD = "a named tuple"  # of the arguments that its maker and it are given
-OTHERS = ...  # the key of what a dictionary holds under keys that are not written
-_HELD = (Array, Mapped, Function, Partial, Transformed, Instance, Items)
 
 
 def dictionary(arguments: Sequence[Argument]) -> Value:
@@ -66,23 +60,12 @@ def add_all(pairs: dict[Any, Value], value: Value) -> bool:
     if isinstance(value, Items) and value.kind == "dict":
         pairs |= dict(zip(value.keys, value.items, strict=True))
     elif isinstance(value, Array):  # a tree, of which each item is an output
-        pairs[OTHERS] = items.field_of(value)
+        pairs[items.OTHERS] = items.field_of(value)
     elif isinstance(value, Items) and value.kind == "starred" and value.items:
-        pairs[OTHERS] = value.items[0]
+        pairs[items.OTHERS] = value.items[0]
     else:
         return False
     return True
-
-
-def any_item(owner: Items) -> Value:
-    """Return an item by a key that is known at run time only, if all items are of one kind."""
-    kinds = {type(one) for one in owner.items}
-    if len(kinds) != 1 or not isinstance(owner.items[0], _HELD):
-        return UNKNOWN
-    found: Value | None = None
-    for one in owner.items:
-        found = merged(found, one)
-    return found or UNKNOWN
 
 
 def method(called: Method, owner: Items, arguments: Sequence[Argument]) -> Value | None:
@@ -101,7 +84,9 @@ def method(called: Method, owner: Items, arguments: Sequence[Argument]) -> Value
     if name == "values":
         return Items(items=owner.items, kind="starred")
     if name == "items":
-        pairs = tuple(Items(items=(UNKNOWN, one)) for one in owner.items if isinstance(one, _HELD))
+        pairs = tuple(
+            Items(items=(UNKNOWN, one)) for one in owner.items if isinstance(one, items.HELD)
+        )
         return Items(items=pairs, kind="starred")
     return None
 
@@ -109,7 +94,7 @@ def method(called: Method, owner: Items, arguments: Sequence[Argument]) -> Value
 def _first_held(owner: Items) -> Value | None:
     found: Value | None = None
     for one in owner.items:
-        if isinstance(one, _HELD):
+        if isinstance(one, items.HELD):
             found = merged(found, one)
     return found
 
@@ -128,7 +113,7 @@ def grow(run: Interpreter, scope: Scope, called: Method, arguments: Sequence[Arg
         return
     added = arguments[-1].value
     values = added.items if called.name == "extend" and isinstance(added, Items) else (added,)
-    if not any(isinstance(one, _HELD) for one in values):
+    if not any(isinstance(one, items.HELD) for one in values):
         return
     before = called.owner.items if isinstance(called.owner, Items) else ()
     alike = tuple(one for one in before if type(one) in map(type, values))
@@ -141,10 +126,10 @@ def _hold(run: Interpreter, scope: Scope, node: cst.BaseExpression, value: Items
         case cst.Name(name):
             scope.holder(name).variables[name] = value
         case cst.Attribute():
-            statements.assign(run, scope, node, value)
+            run.assign(scope, node, value)
         case cst.Subscript(value=cst.Name() | cst.Attribute()):
-            owner = expressions.evaluate(run, scope, node.value)
+            owner = run.evaluate(scope, node.value)
             if isinstance(owner, Items):
-                statements.assign(run, scope, node, value)
+                run.assign(scope, node, value)
             elif type(owner) is Value:  # a defaultdict of lists
                 _hold(run, scope, node.value, Items(items=(value,), kind="starred"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +11,21 @@ import libcst as cst
 
 from conformance.scanning import (
     arrays,
+    attributes,
     calls,
     containers,
+    donations,
     helpers,
     items,
-    members,
-    statements,
     versions,
 )
 from conformance.scanning.names import OPTIONS_OF_PMAP, PROPERTIES
 from conformance.scanning.results import COMPUTED, maps_around
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
+    ON_ONE_DEVICE,
     UNKNOWN,
+    Argument,
     Array,
     Constant,
     Donated,
@@ -42,18 +44,11 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
+
 _PLAIN = re.compile(r"""(["'])[^"'\\\n]+\1""")  # a literal that says itself
 # What is still so of the result of an operation.
-_CARRIED = frozenset({"device count", "process count", "all devices", "process index"})
-
-
-def evaluate(run: Interpreter, scope: Scope, node: cst.BaseExpression) -> Value:
-    """Return what is known of an expression's value, noting the events in it."""
-    run.steps += 1
-    for kinds, evaluated in _EVALUATED:
-        if isinstance(node, kinds):
-            return evaluated(run, scope, node)
-    return UNKNOWN
+_COUNTED = frozenset({"device count", "process count", "all devices", "process index"})
+_CARRIED = _COUNTED | {ON_ONE_DEVICE}
 
 
 def _name(run: Interpreter, scope: Scope, node: cst.Name) -> Value:
@@ -61,7 +56,7 @@ def _name(run: Interpreter, scope: Scope, node: cst.Name) -> Value:
         return Constant(value={"True": True, "False": False, "None": None}[node.value])
     value = scope.value(node.value)
     if isinstance(value, Donated):
-        used_again(run, scope, node)
+        donations.used_again(run, scope, node, value)
         return value.value
     if "on an explicit mesh" in value.tags and (around := maps_around(run.under)):
         words = {
@@ -70,19 +65,6 @@ def _name(run: Interpreter, scope: Scope, node: cst.Name) -> Value:
         }
         run.note(scope, "detected", node, words)
     return value
-
-
-def used_again(run: Interpreter, scope: Scope, node: cst.BaseExpression) -> None:
-    """Note that a name whose array was donated is used for more than a deleted array supports."""
-    if run.of_metadata:
-        return
-    run.note(
-        scope,
-        "detected",
-        node,
-        {"detector": frozenset({"donated again"}), "map": frozenset({"pmap"})},
-        {"value": node},
-    )
 
 
 def _number(text: str) -> Value:
@@ -107,7 +89,7 @@ def _display(run: Interpreter, scope: Scope, node: cst.Tuple | cst.List | cst.Se
     kind = {cst.Tuple: "tuple", cst.List: "list"}.get(type(node), "set")
     found = []
     for one in node.elements:
-        value = evaluate(run, scope, one.value)
+        value = run.evaluate(scope, one.value)
         if isinstance(one, cst.StarredElement):
             kind = "starred"
         _option_in_a_table(run, scope, one.value, value)
@@ -127,9 +109,9 @@ def _option_in_a_table(
 def _dict(run: Interpreter, scope: Scope, node: cst.Dict) -> Value:
     pairs: dict[Any, Value] = {}
     for one in node.elements:
-        value = evaluate(run, scope, one.value)
+        value = run.evaluate(scope, one.value)
         if isinstance(one, cst.DictElement):
-            key = evaluate(run, scope, one.key)
+            key = run.evaluate(scope, one.key)
             _option_in_a_table(run, scope, one.key, key)
             if isinstance(key, Constant):
                 pairs[key.value] = value
@@ -139,8 +121,8 @@ def _dict(run: Interpreter, scope: Scope, node: cst.Dict) -> Value:
 
 
 def _binary(run: Interpreter, scope: Scope, node: cst.BinaryOperation) -> Value:
-    left = evaluate(run, scope, node.left)
-    right = evaluate(run, scope, node.right)
+    left = run.evaluate(scope, node.left)
+    right = run.evaluate(scope, node.right)
     found = arrays.combined(run, scope, node, left, right)
     if found is not None:
         return found
@@ -158,21 +140,23 @@ def _binary(run: Interpreter, scope: Scope, node: cst.BinaryOperation) -> Value:
 
 
 def _unary(run: Interpreter, scope: Scope, node: cst.UnaryOperation) -> Value:
-    value = evaluate(run, scope, node.expression)
+    value = run.evaluate(scope, node.expression)
     if isinstance(node.operator, cst.Minus) and isinstance(value, Constant):
         number = value.value
         if isinstance(number, int | float) and not isinstance(number, bool):
             return Constant(value=-number, tags=value.tags)
     if isinstance(node.operator, cst.Not):
         return with_tags(UNKNOWN, *(value.tags & {"process 0"}))
-    return value if isinstance(value, Array) else with_tags(UNKNOWN, "leaf")
+    if isinstance(value, Array):
+        return value
+    return with_tags(UNKNOWN, "leaf", *(value.tags & {ON_ONE_DEVICE}))
 
 
 def _comparison(run: Interpreter, scope: Scope, node: cst.Comparison) -> Value:
-    value = evaluate(run, scope, node.left)
+    value = run.evaluate(scope, node.left)
     found = value.tags
     for one in node.comparisons:
-        found |= evaluate(run, scope, one.comparator).tags
+        found |= run.evaluate(scope, one.comparator).tags
     return with_tags(UNKNOWN, *(["process 0"] if "process index" in found else []))
 
 
@@ -180,9 +164,9 @@ def _formatted(run: Interpreter, scope: Scope, node: cst.FormattedString) -> Val
     tags = frozenset[str]()
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
-            value = evaluate(run, scope, part.expression)
+            value = run.evaluate(scope, part.expression)
             arrays.used(run, scope, part.expression, value, "print")
-            tags |= value.tags & _CARRIED
+            tags |= value.tags & _COUNTED
     return Value(tags)
 
 
@@ -195,22 +179,22 @@ def _comprehension(
     before = run.within
     part: cst.CompFor | None = node.for_in
     while part is not None:
-        iterable = evaluate(run, inner, part.iter)
+        iterable = run.evaluate(inner, part.iter)
         each = items.iterated(run, inner, part.iter, iterable, "iterate")
-        statements.assign(run, inner, part.target, each)
+        run.assign(inner, part.target, each)
         run.within = (*before, "loop") if "loop" not in before else before
         for condition in part.ifs:
-            evaluate(run, inner, condition.test)
+            run.evaluate(inner, condition.test)
         part = part.inner_for_in
     if isinstance(node, cst.DictComp):
-        evaluate(run, inner, node.key)
-        value = evaluate(run, inner, node.value)
+        run.evaluate(inner, node.key)
+        value = run.evaluate(inner, node.value)
     else:
-        value = evaluate(run, inner, node.elt)
+        value = run.evaluate(inner, node.elt)
     run.within = before
     if isinstance(value, Array | Mapped | Function | Partial | Transformed | Items | Instance):
         return Items(items=(value,), kind="starred")
-    return Value(value.tags & {"on one device", "typed key"})
+    return Value(value.tags & {ON_ONE_DEVICE, "typed key"})
 
 
 def _lambda(run: Interpreter, scope: Scope, node: cst.Lambda) -> Value:
@@ -221,48 +205,51 @@ def _lambda(run: Interpreter, scope: Scope, node: cst.Lambda) -> Value:
 
 def _either(run: Interpreter, scope: Scope, node: Any) -> Value:
     if isinstance(node, cst.IfExp):
-        evaluate(run, scope, node.test)
+        run.evaluate(scope, node.test)
         known = versions.holds(scope, node.test, run.jax)
         if known is not None:
-            return evaluate(run, scope, node.body if known else node.orelse)
+            return run.evaluate(scope, node.body if known else node.orelse)
         outer = run.within
         run.within = (*outer, *versions.names_present(run, scope, node.test))
-        one = evaluate(run, scope, node.body)
+        one = run.evaluate(scope, node.body)
         run.within = (*outer, *versions.names_present(run, scope, node.test, holding=False))
-        other = evaluate(run, scope, node.orelse)
+        other = run.evaluate(scope, node.orelse)
         run.within = outer
         return merged(one, other)
-    one = evaluate(run, scope, node.left)
-    return merged(one, evaluate(run, scope, node.right))
+    one = run.evaluate(scope, node.left)
+    return merged(one, run.evaluate(scope, node.right))
 
 
 def _assigned(run: Interpreter, scope: Scope, node: cst.NamedExpr) -> Value:
-    value = evaluate(run, scope, node.value)
-    statements.assign(run, scope, node.target, value)
+    value = run.evaluate(scope, node.value)
+    run.assign(scope, node.target, value)
     return value
 
 
 def _yield(run: Interpreter, scope: Scope, node: cst.Yield) -> Value:
     if isinstance(node.value, cst.From):
-        each = evaluate(run, scope, node.value.item)
+        each = run.evaluate(scope, node.value.item)
         run.frames[-1].yields += each.items if isinstance(each, Items) else ()
     elif node.value is not None:
-        run.frames[-1].yields.append(evaluate(run, scope, node.value))
+        run.frames[-1].yields.append(run.evaluate(scope, node.value))
     return UNKNOWN
 
 
-def decorated(run: Interpreter, scope: Scope, node: cst.Decorator, value: Value) -> Value:
-    """Return the value of a decorated function or class."""
+def decorated(
+    run: Interpreter, scope: Scope, node: cst.Decorator, value: Value, below: cst.Decorator | None
+) -> Value:
+    """Return the value of a decorated function; `below` is the decorator that made `value`."""
     if isinstance(node.decorator, cst.Name) and node.decorator.value in (
         *("staticmethod", "property", "classmethod", "override", "abstractmethod"),
     ):
         return _of_kind(node.decorator.value, value)
-    decorator = evaluate(run, scope, node.decorator)
+    decorator = run.evaluate(scope, node.decorator)
     if isinstance(decorator, Reference) and decorator.name in PROPERTIES:
         return _of_kind("property", value)
     if isinstance(value, Function) and _is_fixture(scope, node.decorator):
         return replace(value, tags=value.tags | {helpers.FIXTURE})
-    found = calls.applied(run, scope, node.decorator, decorator, value)
+    argument = Argument(value, node.decorator if below is None else below.decorator)
+    found = calls.applied(run, scope, node.decorator, decorator, argument)
     return value if type(found) is Value else found  # nothing is known of what it returns
 
 
@@ -292,24 +279,32 @@ def dropped(run: Interpreter, scope: Scope, node: cst.Expr, value: Value) -> Non
 
 
 # How each kind of expression is evaluated.
-_EVALUATED: tuple[tuple[Any, Callable[[Interpreter, Scope, Any], Value]], ...] = (
-    (cst.Name, _name),
-    (cst.Attribute, lambda run, scope, node: members.attribute(run, scope, node)),
-    (cst.Call, lambda run, scope, node: calls.call(run, scope, node)),
-    (cst.Subscript, lambda run, scope, node: items.subscript(run, scope, node)),
-    ((cst.Tuple, cst.List, cst.Set), _display),
-    (cst.Dict, _dict),
-    ((cst.SimpleString, cst.ConcatenatedString), lambda run, scope, node: _text(node)),
-    ((cst.Integer, cst.Float), lambda run, scope, node: _number(node.value)),
-    (cst.Lambda, _lambda),
-    (cst.BinaryOperation, _binary),
-    (cst.UnaryOperation, _unary),
-    ((cst.IfExp, cst.BooleanOperation), _either),
-    (cst.Comparison, _comparison),
-    (cst.NamedExpr, _assigned),
-    (cst.Await, lambda run, scope, node: evaluate(run, scope, node.expression)),
-    (cst.StarredElement, lambda run, scope, node: evaluate(run, scope, node.value)),
-    ((cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp), _comprehension),
-    (cst.FormattedString, _formatted),
-    (cst.Yield, _yield),
-)
+EVALUATED: Mapping[type[cst.BaseExpression], Callable[[Interpreter, Scope, Any], Value]] = {
+    cst.Name: _name,
+    cst.Attribute: lambda run, scope, node: attributes.attribute(run, scope, node),
+    cst.Call: lambda run, scope, node: calls.call(run, scope, node),
+    cst.Subscript: lambda run, scope, node: items.subscript(run, scope, node),
+    cst.Tuple: _display,
+    cst.List: _display,
+    cst.Set: _display,
+    cst.Dict: _dict,
+    cst.SimpleString: lambda run, scope, node: _text(node),
+    cst.ConcatenatedString: lambda run, scope, node: _text(node),
+    cst.Integer: lambda run, scope, node: _number(node.value),
+    cst.Float: lambda run, scope, node: _number(node.value),
+    cst.Lambda: _lambda,
+    cst.BinaryOperation: _binary,
+    cst.UnaryOperation: _unary,
+    cst.IfExp: _either,
+    cst.BooleanOperation: _either,
+    cst.Comparison: _comparison,
+    cst.NamedExpr: _assigned,
+    cst.Await: lambda run, scope, node: run.evaluate(scope, node.expression),
+    cst.StarredElement: lambda run, scope, node: run.evaluate(scope, node.value),
+    cst.ListComp: _comprehension,
+    cst.SetComp: _comprehension,
+    cst.GeneratorExp: _comprehension,
+    cst.DictComp: _comprehension,
+    cst.FormattedString: _formatted,
+    cst.Yield: _yield,
+}

@@ -83,7 +83,7 @@ def listed(
     left: list[Unread] = []
     for path in paths:
         if not path.exists():
-            raise PathError(f"{path}: there is no such file or folder")
+            raise PathError(f"{path}: there is no such file or folder: check the path")
         root = path.resolve()
         if path.is_file():
             kind = kind_of(path.name) or PYTHON

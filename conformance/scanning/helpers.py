@@ -7,24 +7,18 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import members
+from conformance.scanning import classes
 from conformance.scanning.scopes import Scope
-from conformance.scanning.values import (
-    PMAP,
-    UNKNOWN,
-    Argument,
-    Array,
-    Class,
-    Function,
-    Value,
-)
+from conformance.scanning.values import PMAP, UNKNOWN, Argument, Array, Class, Function, Value
 
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
+
 FIXTURE = "fixture"  # of a function: pytest passes its result to parameters of its name
 
 OF_A_PARAMETER = "of a parameter"
+_USES_PMAP = re.compile(r"\.pmap\b|\bpmap\(|\bimport\b[^\n]*\bpmap\b")
 _FACTS = frozenset({OF_A_PARAMETER, "tree unknown"})
 
 
@@ -39,7 +33,7 @@ def assumed(run: Interpreter, function: Function) -> tuple[Argument, ...]:
     node = function.node
     if not isinstance(node, cst.FunctionDef):
         return ()
-    trees = _first_rows_of(node) if "pmap" in function.scope.source.text else ""
+    trees = _first_rows_of(node) if _USES_PMAP.search(function.scope.source.text) else ""
     found = []
     for one in _parameters(node):
         name = one.name.value
@@ -47,7 +41,7 @@ def assumed(run: Interpreter, function: Function) -> tuple[Argument, ...]:
         if value is UNKNOWN and (class_of := _class_of(run, function, one)) is not None:
             value = run.instances.get(id(class_of.node), UNKNOWN)
             if value is UNKNOWN and class_of.scope.source is not function.scope.source:
-                value = members.instance_of(run, class_of)
+                value = classes.instance_of(run, class_of)
         fixture = function.scope.value(name)
         if isinstance(fixture, Function) and FIXTURE in fixture.tags:
             value = run.call(fixture, ())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from conformance.scanning import expressions, helpers, members, statements
+from conformance.scanning import calls, classes, expressions, helpers, statements
 from conformance.scanning.events import Event
 from conformance.scanning.project import Project
 from conformance.scanning.scopes import Scope
@@ -69,7 +69,8 @@ class Interpreter:
     first_outputs: dict[int, frozenset[int]] = field(default_factory=dict)  # by call
     instances: dict[int, Value] = field(default_factory=dict)  # the last one made of each class
     lambdas: dict[int, Function] = field(default_factory=dict)  # by node
-    of_metadata: bool = False  # an attribute is looked up that a deleted array has as well
+    passed_to_map: bool = False  # what is evaluated is an argument of a mapped function
+    metadata: str = ""  # the attribute that is looked up, if a deleted array has it as well
     _importing: int = 0
 
     # Files
@@ -145,8 +146,8 @@ class Interpreter:
 
     def methods(self, owner: Class) -> None:
         """Evaluate the methods of a class, first those that set its instances' attributes."""
-        instance = members.instance_of(self, owner)
-        some = members.functions(owner)
+        instance = classes.instance_of(self, owner)
+        some = classes.functions(owner)
         bound = [
             Function(node=one.node, scope=one.scope, owner=instance)
             for one in sorted(some, key=lambda f: f.name not in INIT_METHODS)
@@ -198,6 +199,28 @@ class Interpreter:
         present = not {PRESENT + one for one in names}.isdisjoint(self.within)
         return _GUARDS.intersection(self.within) | ({"tried"} if present else frozenset())
 
+    # Expressions
+
+    def evaluate(self, scope: Scope, node: cst.BaseExpression) -> Value:
+        """Return what is known of an expression's value, noting the events in it."""
+        self.steps += 1
+        evaluated = expressions.EVALUATED.get(type(node))
+        return UNKNOWN if evaluated is None else evaluated(self, scope, node)
+
+    def assign(self, scope: Scope, target: cst.BaseExpression, value: Value) -> None:
+        """Bind a name, an attribute or several names to a value."""
+        statements.assign(self, scope, target, value)
+
+    def called(
+        self,
+        scope: Scope,
+        node: cst.BaseExpression,
+        function: Value,
+        arguments: Sequence[Argument],
+    ) -> Value:
+        """Return the value of calling a value."""
+        return calls.called(self, scope, node, function, arguments)
+
     # Functions
 
     def call(
@@ -227,13 +250,13 @@ class Interpreter:
         self.done.add(id(node))
         scope = Scope(function.scope.source, parent=function.scope)
         self._bind(scope, function, arguments, defaults=defaults)
-        before = self.under
-        self.under += under
+        before = self.under, self.passed_to_map
+        self.under, self.passed_to_map = self.under + under, False
         self.running.append(node)
         self.frames.append(Frame())
         try:
             if isinstance(node, cst.Lambda):
-                result = expressions.evaluate(self, scope, node.body)
+                result = self.evaluate(scope, node.body)
             else:
                 statements.block(self, scope, node.body)
                 result = self._returned()
@@ -241,7 +264,7 @@ class Interpreter:
         finally:
             self.frames.pop()
             self.running.pop()
-            self.under = before
+            self.under, self.passed_to_map = before
         self.known[place] = result
         self.donated = self.donating[place] = _donated(scope, function, len(arguments))
         return result

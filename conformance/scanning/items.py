@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from conformance.scanning import arrays, containers, expressions
+from conformance.scanning import arrays
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
+    PART_OF_DEVICES,
     UNKNOWN,
+    Argument,
     Array,
     Constant,
+    Function,
+    Instance,
     Items,
     Mapped,
     Method,
+    Partial,
+    Transformed,
     Value,
     merged,
 )
@@ -23,8 +29,11 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
+
 _OF_ROWS = frozenset({"rows of this process"})
 _INDEXED = frozenset({"on an explicit mesh"})
+OTHERS = ...  # the key of what a dictionary holds under keys that are not written
+HELD = (Array, Mapped, Function, Partial, Transformed, Instance, Items)
 
 
 def field_of(owner: Array) -> Array:
@@ -34,15 +43,15 @@ def field_of(owner: Array) -> Array:
 
 def subscript(run: Interpreter, scope: Scope, node: cst.Subscript) -> Value:
     """Evaluate `owner[index]`, and note the event if `owner` is an array, devices or a mesh."""
-    owner = expressions.evaluate(run, scope, node.value)
+    owner = run.evaluate(scope, node.value)
     indices, bounds = [], frozenset[str]()
     for one in node.slice:
         if isinstance(one.slice, cst.Index):
-            indices.append(expressions.evaluate(run, scope, one.slice.value))
+            indices.append(run.evaluate(scope, one.slice.value))
         elif isinstance(one.slice, cst.Slice):
             for part in (one.slice.lower, one.slice.upper, one.slice.step):
                 if part is not None:
-                    bounds |= expressions.evaluate(run, scope, part).tags
+                    bounds |= run.evaluate(scope, part).tags
             indices.append(UNKNOWN)
     if isinstance(owner, Items) and isinstance(node.slice[0].slice, cst.Slice):
         return replace(owner, kind="starred", keys=())  # some of the items
@@ -63,6 +72,18 @@ def subscript(run: Interpreter, scope: Scope, node: cst.Subscript) -> Value:
     return Value(kept)
 
 
+def by_call(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, owner: Argument, index: Argument
+) -> Value:
+    """Return the value of `owner[index]`, written as a call."""
+    if isinstance(owner.value, Items):
+        return item(owner.value, index.value)
+    if not isinstance(owner.value, Array):
+        return UNKNOWN
+    written = cst.Subscript(owner.node, [cst.SubscriptElement(cst.Index(index.node))])
+    return arrays.subscript(run, scope, written, owner.value, [index.value], node)
+
+
 def _is_zero(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Integer) and node.value == "0"
 
@@ -75,7 +96,8 @@ def _devices(owner: Value, index: cst.BaseSlice) -> Value:
         first = isinstance(index, cst.Index) and _is_zero(index.value)
         return Value(frozenset({"device", *(["device of all"] if of_all and not first else [])}))
     bounds = index.lower is not None or index.upper is not None
-    return Value(owner.tags | ({"part of all devices"} if of_all and bounds else set()))
+    part = {PART_OF_DEVICES, *(["part of all devices"] if of_all else [])}
+    return Value(owner.tags | (part if bounds else set()))
 
 
 def item(owner: Items, index: Value) -> Value:
@@ -83,10 +105,10 @@ def item(owner: Items, index: Value) -> Value:
     if not isinstance(index, Constant):
         if owner.kind == "starred":
             return owner.items[0] if owner.items else UNKNOWN
-        return containers.any_item(owner)
+        return _any_item(owner)
     if owner.kind == "dict":
         pairs: dict[Any, Value] = dict(zip(owner.keys, owner.items, strict=True))
-        key = index.value if index.value in pairs else containers.OTHERS
+        key = index.value if index.value in pairs else OTHERS
         return pairs.get(key, UNKNOWN)
     if owner.kind == "starred":
         return owner.items[0] if owner.items else UNKNOWN
@@ -94,6 +116,17 @@ def item(owner: Items, index: Value) -> Value:
     if type(at) is not int or not -len(owner.items) <= at < len(owner.items):
         return UNKNOWN
     return owner.items[at]
+
+
+def _any_item(owner: Items) -> Value:
+    """Return an item by a key that is known at run time only, if all items are of one kind."""
+    kinds = {type(one) for one in owner.items}
+    if len(kinds) != 1 or not isinstance(owner.items[0], HELD):
+        return UNKNOWN
+    found: Value | None = None
+    for one in owner.items:
+        found = merged(found, one)
+    return found or UNKNOWN
 
 
 def with_item(owner: Items, key: Value, value: Value) -> Items:

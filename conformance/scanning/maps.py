@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from conformance.scanning.imports import dotted, last_name
+from conformance.scanning import donations
+from conformance.scanning.imports import last_name
 from conformance.scanning.names import SIGNATURES
 from conformance.scanning.results import ROWS_FOR_ALL, result_tags, tags_of_items
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
+    ON_ONE_DEVICE,
+    ONE_ROW,
     OTHER_AXIS,
+    PART_OF_DEVICES,
     PMAP,
     REPLICATES,
     SHARD_MAP,
@@ -24,9 +27,7 @@ from conformance.scanning.values import (
     Array,
     Choice,
     Constant,
-    Donated,
     Function,
-    Instance,
     Items,
     Mapped,
     Partial,
@@ -39,6 +40,7 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
+
 KINDS = {
     "jax.pmap": PMAP,
     "jax.shard_map": SHARD_MAP,
@@ -47,8 +49,9 @@ KINDS = {
 }
 # Where None is no default, or was one until the parameter was removed: to give it is an error now.
 _NONE_MEANS = ("in_axes", "out_axes", "global_arg_shapes", "abstracted_axes")
-ON_ONE_DEVICE = "on one device"
 _ON, _EMPTY = "on ", cst.Module([])
+_OVER_SOME = "of a map over some devices"
+_ALL = frozenset({"all devices", "local devices"})
 _BODY = {PMAP: "in pmap", SHARD_MAP: "in shard_map"}
 
 
@@ -154,8 +157,8 @@ def make(
     inner = function.value if function is not None else UNKNOWN
     if isinstance(inner, Transformed) and isinstance(inner.function, Mapped):
         inner = inner.function
-    if isinstance(inner, Mapped):  # jax.pmap(jax.pmap(f))
-        _noted_inside(run, scope, node, inner, _BODY[kind])
+    if isinstance(inner, Mapped) and function is not None:  # jax.pmap(jax.pmap(f))
+        _noted_inside(run, scope, function.node, inner, _BODY[kind])
     returns = body(run, inner, (_BODY[kind],))
     return Mapped(kind=kind, function=inner, options=options, facts=facts, returns=returns)
 
@@ -221,7 +224,6 @@ def transformed(
         kind=kind,
         function=value,
         tags=_of_results(shardings.value) if shardings is not None else frozenset(),
-        **{k: v for k, v in kept.items() if k == "donates"},
     )
 
 
@@ -263,11 +265,13 @@ def call(
     run.note(scope, "called", node, attributes)
     if "one process" in run.within:
         one_process(run, scope, node, mapped.kind)
-    donate(run, scope, mapped.options, arguments, mapped.kind)
+    donations.donate(run, scope, mapped, arguments)
     structure = mapped.returns
     facts = {fact for fact in mapped.facts["value"] if fact.startswith(("out_axes", "out_specs"))}
     if devices := _devices(mapped):
         facts.add(devices)
+    if _is_over_some(mapped):
+        facts.add(_OVER_SOME)
     if "out_axes" in mapped.options and not _all_zero(mapped.options["out_axes"].value):
         facts.add("out_axes")
     option = mapped.options.get("out_axes")
@@ -285,9 +289,17 @@ def call(
 
 
 def _devices(mapped: Mapped) -> str:
-    """Return a word for the devices that a map names; empty if it names none."""
+    """Return a word for the devices that a map names; empty if it is over all devices."""
     option = mapped.options.get("devices")
-    return _ON + _EMPTY.code_for_node(option.node) if option is not None else ""
+    if option is None or (option.value.tags & _ALL and not _is_over_some(mapped)):
+        return ""
+    return _ON + _EMPTY.code_for_node(option.node)
+
+
+def _is_over_some(mapped: Mapped) -> bool:
+    """Return whether a map is known to be over a part of the devices."""
+    option = mapped.options.get("devices")
+    return option is not None and PART_OF_DEVICES in option.value.tags
 
 
 def axis_words(axes: Value) -> set[str]:
@@ -323,11 +335,24 @@ def _placement(mapped: Mapped, argument: Argument, at: int) -> set[str]:
         return set()
     if axis.value is None and ON_ONE_DEVICE in value.tags:
         return {"unmapped " + ON_ONE_DEVICE}
-    if not isinstance(value, Array) or value.row or value.of not in (PMAP, "replicate"):
+    if not isinstance(value, Array) or value.of not in (PMAP, "replicate"):
         return set()
+    if value.row:  # which is replicated on the devices of the map that it comes from
+        return {"placed otherwise"} if axis.value is not None and ONE_ROW in value.facts else set()
     split = value.axes if "out_axes" in value.facts else Constant(value=0)
     differs = isinstance(split, Constant) and split.value != axis.value
     return {"placed otherwise"} if differs else set()
+
+
+def _is_elsewhere(mapped: Mapped, value: Array, axis: Value) -> bool:
+    """Return whether an output, or rows of it, is on other devices than a map is over."""
+    here = _devices(mapped)
+    there = next((fact for fact in value.facts if fact.startswith(_ON)), "")
+    if not value.row:
+        return bool(here and there) and here != there
+    some = _is_over_some(mapped) or _OVER_SOME in value.facts
+    is_mapped = isinstance(axis, Constant) and axis.value is not None
+    return mapped.kind == PMAP and some and is_mapped and here != there
 
 
 def _argument_words(mapped: Mapped, argument: Argument, at: int) -> set[str]:
@@ -348,9 +373,7 @@ def _argument_words(mapped: Mapped, argument: Argument, at: int) -> set[str]:
         found.add(f"output of {value.of}" if not value.row else f"row of {value.of}")
         if value.maker == id(mapped) and not value.row:
             found.add(f"own output of {value.of}")
-        here = _devices(mapped)
-        there = next((fact for fact in value.facts if fact.startswith(_ON)), "")
-        if here and there and here != there and not value.row:
+        if _is_elsewhere(mapped, value, _in_axis(mapped, argument, at)):
             found.add("on other devices")
     if isinstance(value, Constant) and isinstance(value.value, int | float):
         in_axes = mapped.options.get("in_axes")
@@ -372,70 +395,13 @@ def one_process(run: Interpreter, scope: Scope, node: cst.CSTNode, kind: str) ->
     )
 
 
-def donate(
-    run: Interpreter,
-    scope: Scope,
-    options: Mapping[str, Argument],
-    arguments: Sequence[Argument],
-    kind: str,
+def note_stage(
+    run: Interpreter, scope: Scope, node: cst.CSTNode, mapped: Mapped, word: str
 ) -> None:
-    """Mark the variables whose arrays a call donates."""
-    numbers = _numbers(options.get("donate_argnums"))
-    if not numbers:
-        return
-    for at in numbers:
-        if at >= len(arguments) or any(one.star for one in arguments[: at + 1]):
-            continue
-        one = arguments[at]
-        twice = isinstance(one.node, cst.Name) and any(
-            isinstance(other.node, cst.Name) and other.node.value == one.node.value
-            for place, other in enumerate(arguments)
-            if place != at
-        )
-        if twice:
-            from conformance.scanning.expressions import used_again
-
-            used_again(run, scope, one.node)
-        mark(run, scope, one)
-
-
-def mark(run: Interpreter, scope: Scope, one: Argument) -> None:
-    """Mark the variable, attribute or item in which a donated array was."""
-    from conformance.scanning.expressions import evaluate
-
-    donated = Donated(value=one.value)
-    for name, code in scope.aliases.items():  # `old = state` before `state` is donated
-        if code == dotted(one.node) and name in scope.variables:
-            scope.variables[name] = donated
-    if isinstance(one.node, cst.Name) and one.node.value in scope.variables:
-        scope.variables[one.node.value] = donated
-    elif isinstance(one.node, cst.Subscript):  # of `*arguments`
-        _mark_item(scope, one.node, donated)
-    elif isinstance(one.node, cst.Attribute):
-        owner = evaluate(run, scope, one.node.value)
-        if isinstance(owner, Instance):
-            owner.attributes[one.node.attr.value] = donated
-
-
-def _mark_item(scope: Scope, node: cst.Subscript, donated: Donated) -> None:
-    match node:
-        case cst.Subscript(
-            value=cst.Name(name),
-            slice=[cst.SubscriptElement(cst.Index(cst.Integer(number)))],
-        ) if isinstance(found := scope.variables.get(name), Items):
-            some = list(found.items)
-            if int(number) < len(some):
-                some[int(number)] = donated
-                scope.variables[name] = replace(found, items=tuple(some))
-
-
-def _numbers(option: Argument | None) -> tuple[int, ...]:
-    if option is None:
-        return ()
-    value = option.value
-    some = value.items if isinstance(value, Items) else (value,)
-    return tuple(
-        one.value
-        for one in some
-        if isinstance(one, Constant) and type(one.value) is int and one.value >= 0
-    )
+    """Note that a mapped function is lowered or compiled, or what that returned is used."""
+    words = {
+        "map": frozenset({mapped.kind}),
+        "stage": frozenset({word}),
+        "wrapper": frozenset({mapped.wrapper} if mapped.wrapper else ()),
+    }
+    run.note(scope, "stage", node, words)

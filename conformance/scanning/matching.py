@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
+from conformance.catalogue.finds import Find
 from conformance.scanning.events import Event, matches
 from conformance.scanning.findings import Finding, Replacement
 from conformance.scanning.rules import Rule, Rules
@@ -74,8 +75,6 @@ def rewritten(
 
 
 def _placeholders(template: str) -> tuple[str, ...]:
-    from conformance.catalogue.finds import Find
-
     return Find("", after=template).placeholders
 
 

@@ -268,6 +268,7 @@ RETURNS: Mapping[str, str] = {
     "numpy.asarray": "host",
     "numpy.array": "host",
 }
+TEXTS_OF_STAGES = frozenset({"as_text", "compiler_ir"})  # methods that return the program
 KEEPS_TAGS = frozenset(
     {
         *("jax.random.split", "jax.random.fold_in", "jax.block_until_ready", "jax.random.clone"),
@@ -305,7 +306,8 @@ SHAPES: Mapping[str, int] = {
 MAKE_CONSTANTS = frozenset(
     f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "array", "zeros_like", "ones_like")
 )
-LEAVES = ("jax.numpy.", "jax.nn.", "jax.random.", "numpy.", "jax.scipy.", "optax.losses.")
+LEAVES_OF_JAX = ("jax.numpy.", "jax.nn.", "jax.random.", "jax.scipy.", "optax.losses.")
+LEAVES = (*LEAVES_OF_JAX, "numpy.")
 NOT_LEAVES = frozenset(
     {
         *("jax.numpy.split", "jax.numpy.unstack", "numpy.split", "jax.numpy.where"),
@@ -314,6 +316,15 @@ NOT_LEAVES = frozenset(
         *(f"jax.numpy.{name}" for name in ("frexp", "gradient", "histogram", "array_split")),
     }
 )
+
+
+def is_alias(name: str) -> bool:
+    """Return whether an object has several qualified names, of which this is one."""
+    return (
+        name in _ONE_NAME
+        or name in _ONE_NAME.values()
+        or any(name.startswith(new) for _, new in _MOVED)
+    )
 
 
 @functools.cache

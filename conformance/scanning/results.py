@@ -8,12 +8,20 @@ from conformance.scanning.names import (
     COLLECTIVES,
     KEEPS_TAGS,
     LEAVES,
+    LEAVES_OF_JAX,
     MAKE_CONSTANTS,
     NOT_LEAVES,
     RETURNS,
     SHAPES,
 )
-from conformance.scanning.values import Argument, Constant, Items, Reference, Value
+from conformance.scanning.values import (
+    ON_ONE_DEVICE,
+    Argument,
+    Constant,
+    Items,
+    Reference,
+    Value,
+)
 
 COMPUTED = "computed"  # of a number: it is a count no more
 ROWS_FOR_ALL = "rows for all devices"
@@ -80,6 +88,8 @@ def result_tags(name: str, options: dict[str, Argument], values: Sequence[Value]
             found.add(ROWS_FOR_ALL)
     if has_rows_by_count(name, options):
         found.add(ROWS_FOR_ALL)
+    if name.startswith(LEAVES_OF_JAX):
+        found |= {ON_ONE_DEVICE for one in values if ON_ONE_DEVICE in one.tags}
     return frozenset(found | _placement(name, options, values))
 
 
@@ -118,7 +128,7 @@ def _placement(name: str, options: dict[str, Argument], values: Sequence[Value])
     if name == "jax.device_put":
         device = options.get("device")
         tags = device.value.tags if device is not None else frozenset[str]()
-        words = {"device": "on one device", "not by rows": "placed otherwise", "sharding": "placed"}
+        words = {"device": ON_ONE_DEVICE, "not by rows": "placed otherwise", "sharding": "placed"}
         if "Explicit mesh" in tags:
             return {"on an explicit mesh"}
         return {word for tag, word in words.items() if tag in tags}

@@ -91,8 +91,7 @@ def scan(
     python = [one for one in files if one.kind == PYTHON]
     modules = {dotted_name(one.inside): (str(one.file), one.path) for one in python}
     whole = Part(unread=list(left))
-    words = rules.words()
-    relevant, others = _relevant(python, words, whole)
+    relevant, others = _relevant(python, rules.relevance(), whole)
     required: list[tuple[str, SpecifierSet]] = []
     for one in files:
         if one.kind != PYTHON or one.inside.name == _SETUP:
@@ -180,19 +179,18 @@ def _parts(task: Task, chunks: Sequence[Sequence[str]], processes: int) -> Itera
 
 
 def _relevant(
-    files: Sequence[Listed], words: re.Pattern[str], whole: Part
+    files: Sequence[Listed], is_relevant: Callable[[str], bool], whole: Part
 ) -> tuple[list[Listed], list[Listed]]:
-    """Return the files that contain a word required by any rule, and the others."""
+    """Return the files in which a rule may match, and the others."""
     relevant: list[Listed] = []
     others: list[Listed] = []
-    texts_of_rules = words
     for one in files:
         try:
             text = read_python(one.file).text
         except UnreadableError as error:
             whole.unread.append(Unread(one.path, str(error)))
             continue
-        (relevant if texts_of_rules.search(text) else others).append(one)
+        (relevant if is_relevant(text) else others).append(one)
     return relevant, others
 
 

@@ -61,8 +61,9 @@ class Source:
 
     @cached_property
     def style(self) -> frozenset[str]:
-        """Return the style of code that a file is written in."""
-        return frozenset({"explicit axes"} if _OF_EXPLICIT_AXES.search(self.text) else ())
+        """Return the style of code that a file is written in, in the words of rules."""
+        found = {"explicit axes"} if _OF_EXPLICIT_AXES.search(self.text) else set()
+        return frozenset(found | ({"several processes"} if self.of_several_processes else set()))
 
     @cached_property
     def of_several_processes(self) -> bool:

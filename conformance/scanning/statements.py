@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import expressions, imports, items, members, versions
+from conformance.scanning import attributes, expressions, imports, items, versions
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     GLOBAL,
@@ -28,6 +28,7 @@ from conformance.scanning.values import (
 
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
+
 
 MOST_ROUNDS = 4  # of a loop over a display: each item by itself
 _OF_IMPORTS = ("ImportError", "ModuleNotFoundError", "AttributeError")
@@ -77,7 +78,7 @@ def statement(run: Interpreter, scope: Scope, node: cst.BaseStatement) -> bool:
         case cst.For():
             _for(run, scope, node)
         case cst.While():
-            expressions.evaluate(run, scope, node.test)
+            run.evaluate(scope, node.test)
             _loop(run, scope, node.body)
             if node.orelse is not None:
                 block(run, scope, node.orelse.body)
@@ -86,7 +87,7 @@ def statement(run: Interpreter, scope: Scope, node: cst.BaseStatement) -> bool:
         case cst.Try() | cst.TryStar():
             return _try(run, scope, node)
         case cst.Match():
-            expressions.evaluate(run, scope, node.subject)
+            run.evaluate(scope, node.subject)
             before = dict(scope.variables)
             states = [before]
             for case in node.cases:
@@ -101,7 +102,7 @@ def small(run: Interpreter, scope: Scope, node: cst.BaseSmallStatement) -> bool:
     """Evaluate a simple statement; return whether nothing after it is reached."""
     match node:
         case cst.Expr():
-            value = expressions.evaluate(run, scope, node.value)
+            value = run.evaluate(scope, node.value)
             if "set mesh" in value.tags:  # for all that follows
                 run.under = (*run.under, "set mesh")
             expressions.dropped(run, scope, node, value)
@@ -109,18 +110,16 @@ def small(run: Interpreter, scope: Scope, node: cst.BaseSmallStatement) -> bool:
             _assignment(run, scope, node)
         case cst.Return():
             value = (
-                expressions.evaluate(run, scope, node.value)
-                if node.value is not None
-                else Constant(value=None)
+                run.evaluate(scope, node.value) if node.value is not None else Constant(value=None)
             )
             run.frames[-1].returns.append(value)
             return True
         case cst.Raise():
             if node.exc is not None:
-                expressions.evaluate(run, scope, node.exc)
+                run.evaluate(scope, node.exc)
             return True
         case cst.Assert():
-            expressions.evaluate(run, scope, node.test)
+            run.evaluate(scope, node.test)
         case cst.Import():
             imports.import_modules(run, scope, node)
         case cst.ImportFrom():
@@ -141,18 +140,18 @@ def _assignment(
 ) -> None:
     match node:
         case cst.Assign():
-            value = versions.tagged(scope, node.value, expressions.evaluate(run, scope, node.value))
+            value = versions.tagged(scope, node.value, run.evaluate(scope, node.value))
             for target in node.targets:
                 assign(run, scope, target.target, value)
                 if isinstance(target.target, cst.Name):
                     scope.alias(target.target.value, imports.dotted(node.value))
         case cst.AnnAssign():
-            expressions.evaluate(run, scope, node.annotation.annotation)
+            run.evaluate(scope, node.annotation.annotation)
             if node.value is not None:
-                assign(run, scope, node.target, expressions.evaluate(run, scope, node.value))
+                assign(run, scope, node.target, run.evaluate(scope, node.value))
         case cst.AugAssign():
-            before = expressions.evaluate(run, scope, node.target)
-            added = expressions.evaluate(run, scope, node.value)
+            before = run.evaluate(scope, node.target)
+            added = run.evaluate(scope, node.value)
             assign(run, scope, node.target, _augmented(before, added))
 
 
@@ -175,11 +174,11 @@ def assign(run: Interpreter, scope: Scope, target: cst.BaseExpression, value: Va
         case cst.Name():
             scope.bind(target.value, value)
         case cst.Attribute():
-            owner = expressions.evaluate(run, scope, target.value)
+            owner = run.evaluate(scope, target.value)
             if isinstance(owner, Instance):
                 owner.attributes[target.attr.value] = value
             scope.forget(imports.dotted(target))
-            members.set_attribute(run, scope, target, owner, value)
+            attributes.set_attribute(run, scope, target, owner, value)
         case cst.Tuple() | cst.List():
             names = [one.value for one in target.elements]
             starred = [isinstance(one, cst.StarredElement) for one in target.elements]
@@ -188,7 +187,7 @@ def assign(run: Interpreter, scope: Scope, target: cst.BaseExpression, value: Va
             for name, part in zip(names, parts, strict=True):
                 assign(run, scope, name, part)
         case cst.Subscript():
-            owner = expressions.evaluate(run, scope, target.value)
+            owner = run.evaluate(scope, target.value)
             _set_item(run, scope, target, owner, value)
 
 
@@ -199,26 +198,28 @@ def _set_item(
     index = target.slice[0].slice
     if not isinstance(owner, Items) or not isinstance(index, cst.Index) or len(target.slice) > 1:
         return
-    key = expressions.evaluate(run, scope, index.value)
+    key = run.evaluate(scope, index.value)
     found = items.with_item(owner, key, value)
     match target.value:
         case cst.Name(name):
             scope.holder(name).variables[name] = found
         case cst.Attribute(value=instance, attr=cst.Name(name)):
-            container = expressions.evaluate(run, scope, instance)
+            container = run.evaluate(scope, instance)
             if isinstance(container, Instance):
                 container.attributes[name] = found
 
 
 def _define(run: Interpreter, scope: Scope, node: cst.FunctionDef) -> None:
     value: Value = Function(node=node, scope=scope)
+    below: cst.Decorator | None = None
     for one in reversed(node.decorators):
-        value = expressions.decorated(run, scope, one, value)
+        value = expressions.decorated(run, scope, one, value, below)
+        below = one
     scope.variables[node.name.value] = value
 
 
 def _define_class(run: Interpreter, scope: Scope, node: cst.ClassDef) -> None:
-    bases = tuple(expressions.evaluate(run, scope, one.value) for one in node.bases)
+    bases = tuple(run.evaluate(scope, one.value) for one in node.bases)
     value = Class(
         node=node,
         scope=Scope(scope.source, parent=scope, of_class=True),
@@ -229,7 +230,7 @@ def _define_class(run: Interpreter, scope: Scope, node: cst.ClassDef) -> None:
 
 
 def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
-    test = expressions.evaluate(run, scope, node.test)
+    test = run.evaluate(scope, node.test)
     known = versions.holds(scope, node.test, run.jax)
     # A function that returns one literal: a way that was switched off.
     if isinstance(node.test, cst.Call) and isinstance(test, Constant) and test.value is False:
@@ -249,6 +250,7 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     run.within = outer
     after, set_here = scope.variables, _restored(attributes)
     scope.variables = before
+    _set_once(scope, node.test, set_here)
     other = False
     if isinstance(node.orelse, cst.If):
         other = _if(run, scope, node.orelse)
@@ -286,6 +288,25 @@ def _is_none(scope: Scope, test: cst.BaseExpression) -> bool | None:
 
 
 _States = list[tuple[Instance, dict[str, Value]]]
+
+
+def _set_once(scope: Scope, test: cst.BaseExpression, states: _States) -> None:
+    """After `if self.x is None: self.x = value`, let the other way run with that value.
+
+    The first call sets the attribute, and the calls after it find it set.
+    """
+    match test:
+        case cst.Comparison(
+            left=cst.Attribute(value=cst.Name(name), attr=cst.Name(attribute)),
+            comparisons=[
+                cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name("None")),
+            ],
+        ):
+            owner = scope.value(name)
+            for instance, values in states:
+                none = Constant(value=None)
+                if instance is owner and instance.attributes.get(attribute) == none:
+                    instance.attributes[attribute] = values.get(attribute, none)
 
 
 def _attributes(scope: Scope) -> _States:
@@ -332,7 +353,7 @@ def _only_way(run: Interpreter, scope: Scope, node: cst.If, *, taken: bool) -> b
 
 
 def _for(run: Interpreter, scope: Scope, node: cst.For) -> None:
-    iterable = expressions.evaluate(run, scope, node.iter)
+    iterable = run.evaluate(scope, node.iter)
     each = items.iterated(run, scope, node.iter, iterable, "iterate")
     rounds: Sequence[Value] = (each, each)
     display = isinstance(iterable, Items) and iterable.kind in ("tuple", "list")
@@ -365,7 +386,7 @@ def _loop(
 def _with(run: Interpreter, scope: Scope, node: cst.With) -> bool:
     entered: list[str] = []
     for item in node.items:
-        value = expressions.evaluate(run, scope, item.item)
+        value = run.evaluate(scope, item.item)
         if item.asname is not None:
             assign(run, scope, item.asname.name, value)
         entered += [tag for tag in ("set mesh",) if tag in value.tags]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import arrays, calls, items
+from conformance.scanning import arrays, items
 from conformance.scanning.imports import last_name
 from conformance.scanning.names import (
     FETCHES,
@@ -27,6 +27,7 @@ from conformance.scanning.names import (
 from conformance.scanning.results import ROWS_FOR_ALL, result_tags
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
+    ON_ONE_DEVICE,
     UNKNOWN,
     Argument,
     Array,
@@ -39,11 +40,12 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
+
 # What is so of a tree if it is so of its leaves.
 _OF_LEAVES = frozenset(
     {
         *("rows of this process", ROWS_FOR_ALL),
-        *("on one device", "placed otherwise", "on an explicit mesh"),
+        *(ON_ONE_DEVICE, "placed otherwise", "on an explicit mesh"),
     }
 )
 _UNREPLICATE = "flax.jax_utils.unreplicate"
@@ -70,7 +72,7 @@ def tree_map(
     before = run.within
     run.within = (*before, "tree map")
     try:
-        found = calls.called(run, scope, node, function.value, leaves)
+        found = run.called(scope, node, function.value, leaves)
     finally:
         run.within = before
     if isinstance(found, Array):
@@ -98,7 +100,7 @@ def mapped(
     run.within = (*before, "loop") if "loop" not in before else before
     try:
         passed = each * 2 if name == "functools.reduce" else each
-        found = calls.called(run, scope, node, function.value, passed)
+        found = run.called(scope, node, function.value, passed)
     finally:
         run.within = before
     if name == "functools.reduce":

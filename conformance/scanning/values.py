@@ -16,6 +16,9 @@ EXPLICIT = "explicit mesh"
 WHOLE, OTHER_AXIS = "whole", "by another axis"  # an output: replicated, or not split in rows
 NOT_OF_ROWS = frozenset({WHOLE, OTHER_AXIS})
 MOST_CHOICES = 4  # functions that a name may stand for
+ON_ONE_DEVICE = "on one device"  # of an array: committed to it
+PART_OF_DEVICES = "part of devices"  # of a list of devices: not all that it was made of
+ONE_ROW = "one row"  # of an array: what an integer index takes out of an output
 REPLICATES = "replicates"  # of a jitted function: its results are replicated
 SPLITS = "splits"  # of a jitted function: its results are sharded
 GLOBAL = "global"  # of an array: made of what several processes have
@@ -111,7 +114,6 @@ class Transformed(Value):
 
     kind: str = ""
     function: Value = UNKNOWN
-    donates: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +204,7 @@ class Donated(Value):
     """A variable whose array was passed to a call that donates it."""
 
     value: Value = UNKNOWN
-    line: int = 0
+    unused: bool = False  # the body has no use for the argument, so that new pmap keeps it
 
 
 _CALLED = (Function, Transformed, Partial, Choice)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 from packaging.version import InvalidVersion, Version
 
-from conformance.scanning import expressions
 from conformance.scanning.imports import dotted
 from conformance.scanning.names import FIRST_OF_EVERY_JAX, OF_EVERY_JAX, canonical
 from conformance.scanning.scopes import Scope
@@ -108,7 +107,7 @@ def names_present(
             func=cst.Name("hasattr"),
             args=[cst.Arg(owner), cst.Arg(cst.SimpleString() as name)],
         ) if holding:
-            module = expressions.evaluate(run, scope, owner)
+            module = run.evaluate(scope, owner)
             if isinstance(module, Reference):
                 full = f"{module.name}.{name.raw_value}"
                 return tuple(PRESENT + one for one in dict.fromkeys((full, canonical(full))))

@@ -228,7 +228,10 @@ def _report(found: Bisected[Observed], releases: Sequence[str], chosen: argparse
     first, last = found.observed[found.last_same], found.observed[found.changed or releases[-1]]
     for one in (first, last):
         if not one.missing and (failed := failure_of(one.record())):
-            raise UsageError(f"jax {one.jax}: the function could not be called: {failed}")
+            raise UsageError(
+                f"{chosen.function} could not be called on jax {one.jax}: {failed}; name a "
+                "function that can be imported here, and arguments that it accepts"
+            )
     issues = load_issues()
     compared = explain(_compared(first, last, chosen.field), load_entries(), issues)
     record: dict[str, Any] = {

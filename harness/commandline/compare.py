@@ -100,6 +100,8 @@ def _run(chosen: argparse.Namespace) -> int:
     from harness.usercode.observing import CATALOGUE, observer
 
     specs = list(dict.fromkeys(str(parse_spec(one)) for one in chosen.target or TARGETS))
+    if baseline is not None:
+        _check_side(baseline, names, specs)
     targets = [provision(one, extras=chosen.extra, progress=report_progress) for one in specs]
     with observer((CATALOGUE,), report_progress) as runs:
         seen = [
@@ -107,6 +109,15 @@ def _run(chosen: argparse.Namespace) -> int:
             for topology in topologies
         ]
     return _report(seen, baseline, chosen)
+
+
+def _check_side(side: tuple[str, str], names: Sequence[str], specs: Sequence[str]) -> None:
+    """Raise UsageError if a side is certainly none of those that will run."""
+    versions = [one.partition("+")[0].removeprefix("jax==") for one in specs]
+    pinned = all(one.startswith("jax==") for one in specs)
+    if side[0] not in names or (pinned and side[1] not in versions):
+        there = ", ".join(f"{name}@{jax}" for name in names for jax in versions)
+        raise UsageError(f"--baseline {'@'.join(side)}: this side is not run; name one of {there}")
 
 
 def _against(chosen: argparse.Namespace, call: Call) -> Call | None:
@@ -151,7 +162,10 @@ def _observed(
     for one, name, target, label in jobs:
         seen = runs.call(one, Place(name, target, topology), label).record()
         if not any(run["observations"] for run in found) and (failed := failure_of(seen)):
-            raise UsageError(f"the function could not be called on jax {seen['jax']}: {failed}")
+            raise UsageError(
+                f"{chosen.function} could not be called on jax {seen['jax']}: {failed}; name a "
+                "function that can be imported here, and arguments that it accepts"
+            )
         found.append(seen)
     return found
 

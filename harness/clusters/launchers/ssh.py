@@ -18,7 +18,11 @@ def commands(plan: Plan) -> list[Command]:
     if len(plan.names) != plan.hosts:
         raise ValueError(f"name {plan.hosts} hosts with --host-list a,b,…; got {len(plan.names)}")
     return [
-        Command(("ssh", "-T", "-o", "BatchMode=yes", name, remote(plan, rank)), key_on_stdin=True)
+        Command(
+            ("ssh", "-T", "-o", "BatchMode=yes", name, remote(plan, rank)),
+            key_on_stdin=True,
+            host=name,
+        )
         for rank, name in enumerate(plan.names)
     ]
 
@@ -29,4 +33,7 @@ def remote(plan: Plan, rank: int) -> str:
     return f"{READ_KEY} {shlex.join(['env', *variables, *plan.agent, '--rank', str(rank)])}"
 
 
-WAY = Way("ssh", "OpenSSH's client", "ssh", "OpenSSH (Debian: openssh-client)", commands)
+UNREACHABLE = 255  # ssh's exit status for its own errors
+WAY = Way(
+    "ssh", "OpenSSH's client", "ssh", "OpenSSH (Debian: openssh-client)", commands, UNREACHABLE
+)

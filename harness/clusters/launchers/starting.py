@@ -53,22 +53,27 @@ class Plan:
 @dataclass(frozen=True, slots=True)
 class Command:
     """A command that starts one agent or all; if `key_on_stdin`, its first input line is
-    the key.
+    the key. `host` is that of its one agent, if it starts one on a named host.
     """
 
     words: tuple[str, ...]
     key_on_stdin: bool = False
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A launcher of agents: its `program`, and the `package` that installs it."""
+    """A launcher of agents: its `program`, and the `package` that installs it.
+
+    `unreachable` is the exit status with which the program says that it did not reach a host.
+    """
 
     key: str
     text: str
     program: str
     package: str
     commands: Callable[[Plan], list[Command]]
+    unreachable: int | None = None
 
 
 class WayStarter:
@@ -82,7 +87,7 @@ class WayStarter:
         self._environment = {**environment, **plan.variables, KEY_VARIABLE: key}
         self._key = key
         self._folder = folder
-        self._running: list[tuple[subprocess.Popen[bytes], Path]] = []
+        self._running: list[tuple[subprocess.Popen[bytes], Path, Command]] = []
 
     def start(self) -> None:
         """Run all commands; TargetDown if the program is not installed or the plan is invalid."""
@@ -100,28 +105,42 @@ class WayStarter:
         self._folder.mkdir(parents=True, exist_ok=True)
         for number, command in enumerate(commands):
             log = self._folder / f"{self._way.key}-{number}.log"
-            self._running.append((self._run([program, *command.words[1:]], command, log), log))
+            process = self._run([program, *command.words[1:]], command, log)
+            self._running.append((process, log, command))
 
     def ended(self) -> str | None:
-        """Return how the first command that ended did so, with the end of its output."""
-        for process, log in self._running:
+        """Return how the first command that ended did so, with the end of its output, and which
+        host it did not reach.
+        """
+        for process, log, command in self._running:
             code = process.poll()
             if code is not None:
-                output = tail(log).strip() or "(nothing)"
-                return f"{self._way.program} ended with status {code}, and said: {output}"
+                return self._fate(command, code, tail(log).strip() or "(nothing)")
         return None
+
+    def _fate(self, command: Command, code: int, output: str) -> str:
+        program = self._way.program
+        said = f"{program} ended with status {code}, and said: {output}"
+        if not command.host:
+            return said
+        if code != self._way.unreachable:
+            return f"the agent on host {command.host} did not start: {said}"
+        return (
+            f"host {command.host} could not be reached: {said}. Check its name, and that "
+            f"`{program} {command.host} true` works from here without a password"
+        )
 
     def close(self) -> None:
         """End the commands, by force if they do not end by themselves."""
         deadline = time.monotonic() + ENDS_BY_ITSELF_S
-        for process, _ in self._running:
+        for process, *_ in self._running:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
-        for process, _ in self._running:
+        for process, *_ in self._running:
             if process.poll() is None:
                 process.terminate()
         deadline = time.monotonic() + KILL_S
-        for process, _ in self._running:
+        for process, *_ in self._running:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
             if process.poll() is None:

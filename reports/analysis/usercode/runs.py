@@ -14,6 +14,7 @@ Json = Mapping[str, Any]
 FIRST_CALL, THIRD_CALL, TIMED = "first call", "third call", "timed calls"
 CALLS = (FIRST_CALL, "second call", THIRD_CALL)
 PREPARE = "import and inputs"
+OUTSIDE = "outside any step"  # of inputs that no call could be given
 SECONDS = "seconds"
 KINDS = {"legacy_pmap": "legacy pmap", "new_pmap": "new pmap"}  # of the maps that it makes
 
@@ -57,8 +58,10 @@ def title_of(run: Json) -> str:
 def failure_of(run: Json) -> str:
     """Return why a run called nothing: its import or its inputs failed; empty where it did."""
     for observation in run["observations"]:
+        names = {step["name"] for step in observation["steps"]}
+        before_calls = {PREPARE} if FIRST_CALL in names else {PREPARE, OUTSIDE}
         for step in observation["steps"]:
-            if step["name"] == PREPARE and step.get("exception"):
+            if step["name"] in before_calls and step.get("exception"):
                 error = step["exception"]
                 return f"{error['type']}: {str(error['message']).strip()}"
     return ""

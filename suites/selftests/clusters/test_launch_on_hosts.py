@@ -176,7 +176,7 @@ def test_a_host_that_is_lost_is_named(ssh: None, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--hosts", "one,nowhere"), "nowhere"),
+        (("--hosts", "one,nowhere"), "host nowhere could not be reached: ssh ended with status"),
         (("--hosts", "one,two", "--topology", "1x2"), "fewer processes than --hosts"),
         (("--launcher", "ssh"), "name them with --hosts"),
         (("--hosts", "0"), "name 1 to"),

@@ -156,6 +156,26 @@ def test_the_key_is_in_no_argument_and_reaches_its_reader(tmp_path: Path) -> Non
     assert said.endswith(": True")
 
 
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (255, "host far could not be reached: sh ended with status 255, and said: no such name"),
+        (127, "the agent on host far did not start: sh ended with status 127, and said: no such"),
+    ],
+)
+def test_the_host_that_a_command_was_for_is_named(code: int, says: str, tmp_path: Path) -> None:
+    command = Command(("sh", "-c", f"echo no such name; exit {code}"), host="far")
+    way = Way("own", "", "sh", "", lambda plan: [command], unreachable=255)
+    starter = WayStarter(way, PLAN, dict(os.environ), new_key(), tmp_path)
+    starter.start()
+    said = None
+    while said is None:
+        said = starter.ended()
+    starter.close()
+    assert said.startswith(says)
+    assert ("`sh far true` works from here" in said) == (code == 255)
+
+
 def test_what_does_not_end_by_itself_is_ended(tmp_path: Path, monkeypatch: Any) -> None:
     from harness.clusters.launchers import starting
 
@@ -165,7 +185,7 @@ def test_what_does_not_end_by_itself_is_ended(tmp_path: Path, monkeypatch: Any) 
     way = Way("own", "", "sh", "", lambda plan: [Command(stubborn)])
     starter = WayStarter(way, PLAN, dict(os.environ), new_key(), tmp_path)
     starter.start()
-    ((process, _),) = starter._running
+    ((process, *_),) = starter._running
     starter.close()
     assert process.returncode == -9
 

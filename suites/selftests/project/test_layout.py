@@ -10,6 +10,7 @@ import ast
 import functools
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TypeGuard
 
@@ -189,6 +190,19 @@ def test_dependencies_point_one_way(package: str) -> None:
     ]
     assert modules(package)
     assert found == []
+
+
+def test_modules_do_not_import_each_other_in_a_circle() -> None:
+    files = [file for package in PACKAGES for file in modules(package)]
+    graph = {
+        name_of(file): {
+            module
+            for module in imports(file.read_text(encoding="utf-8"), everywhere=False)
+            if module != name_of(file) and file_of(module) is not None
+        }
+        for file in files
+    }
+    assert len([*TopologicalSorter(graph).static_order()]) >= len(files)
 
 
 def test_every_folder_is_a_room() -> None:

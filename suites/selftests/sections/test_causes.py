@@ -113,6 +113,8 @@ def test_a_cause_is_read_with_its_program(make: Write) -> None:
         (toml(part_of="''"), "part_of must be a text"),
         (toml(requires="[3]"), "requires must be texts in a list"),
         (toml(compared="'yes'"), "write compared = true, or leave it out"),
+        (toml(scanned="'yes'"), "write scanned = true, or leave it out"),
+        (toml(scanned="true"), r"scanned needs a \[\[find\]\] with an effect"),
         (table({**GOOD, "shows": "[]"}), r"add \[\[shows\]\]: what the program prints"),
         (table({**GOOD, "shows": "'1'"}), r"add \[\[shows\]\]: what the program prints"),
         (table({**GOOD, "shows": "['1']"}), r"shows must be written \[\[shows\]\]"),
@@ -265,6 +267,14 @@ def test_a_cause_is_judged_by_clauses_or_found_by_comparing(make: Write) -> None
     causes = {"a-cause": load(make(toml(compared="true")))}
     check(causes, ["errors.a"], {})
     with pytest.raises(CauseError, match=r"errors\.a .*compared"):
+        check(causes, ["errors.a"], {"a-cause": ["errors.a"]})
+
+
+def test_a_cause_that_a_scan_alone_finds_is_named_by_nothing(make: Write) -> None:
+    found = f"{shows()}\n[[find]]\nevent = 'name'\nname = 'jax.pmap'\neffect = 'warning'\n"
+    causes = {"a-cause": load(make(toml(found, scanned="true")))}
+    check(causes, ["errors.a"], {})
+    with pytest.raises(CauseError, match=r"errors\.a .*scanned"):
         check(causes, ["errors.a"], {"a-cause": ["errors.a"]})
 
 

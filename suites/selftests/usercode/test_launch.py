@@ -10,7 +10,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
+from multiprocessing import Pipe
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from processes import ENDS_S, HANGS_S, before_its_end, gone, outside_pytest
@@ -18,13 +22,15 @@ from started_launch import launch, launching
 
 from conformance.commandline.ending import EXIT_INTERRUPTED, PROGRAM
 from conformance.spec.topology import Topology
+from harness.clusters.launchers.starting import Way
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.main import main
 from harness.targets.platforms import PLATFORMS
-from harness.usercode import job_text
+from harness.usercode import hosts, job_text
 from harness.usercode.ending import Job, Outcome, Process, Raised, user_frame
 from harness.usercode.joining import process_variables
 from harness.usercode.printing import Printer
+from harness.usercode.processes import Program
 
 ROOT = Path(__file__).parents[3]
 Capture = pytest.CaptureFixture[str]
@@ -338,6 +344,42 @@ def job(*processes: Process, outcome: Outcome = Outcome.FAILED, target: str = "c
 
 GLOO = Raised("XlaRuntimeError", "INTERNAL: Gloo all-reduce failed: Connection closed by peer", "")
 OWN = Raised("ValueError", "bad batch", "train.py:3 in load")
+
+
+# On hosts
+
+
+@pytest.mark.parametrize(
+    ("ranks", "says"), [((0, 0), "several hosts have one rank"), ((1, 0), "")], ids=str
+)
+def test_two_hosts_of_one_rank_are_refused(
+    ranks: tuple[int, int], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that is started twice would have both hosts run the same processes."""
+    hellos = [{"rank": one, "host": f"h{at}", "coordinator": ""} for at, one in enumerate(ranks)]
+    started = dict.fromkeys(("start", "close", "ended"), lambda _: None)
+    monkeypatch.setattr(hosts, "WayStarter", lambda *_: type("Started", (), started)())
+    with ExitStack() as stack:
+        ends = [end for _ in hellos for end in map(stack.enter_context, Pipe())]
+        channels = [
+            SimpleNamespace(connection=one, send=lambda order: None, close=one.close)
+            for one in ends[::2]
+        ]
+        arriving = iter(zip(channels, hellos, strict=True))
+        monkeypatch.setattr(hosts.Hub, "wait_for", lambda *_: next(arriving))
+        monkeypatch.setattr(hosts, "OBEYS_S", dict.fromkeys(hosts.OBEYS_S, 0.0))
+        way = Way("own", "", "sh", "", lambda plan: [])
+        some = hosts.Hosts(2, way, (), "127.0.0.1:0", "127.0.0.1", Path(sys.executable), 1.0)
+        program = Program(Path(sys.executable), "script.py")
+        printer = Printer(2, io.StringIO(), io.StringIO(), None)
+        refused: Any = pytest.raises(hosts.HostsDown, match=says) if says else nullcontext()
+        with (
+            refused,
+            hosts.host_processes(
+                some, program, Topology(2, 1), PLATFORMS["cpu"], printer, tmp_path, lambda _: None
+            ) as found,
+        ):
+            assert [one.host for one in found.records()] == ["h1", "h0"]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from site_pages import text_in, tree
 
 from conformance.commandline.ending import PROGRAM
 from conformance.spec import names
+from conformance.spec.observation import OUTSIDE
 from harness.commandline import bisect as bisecting_command
 from harness.commandline import compare as comparing
 from harness.commandline.command import DONE, FAILED, FOUND
@@ -139,6 +140,12 @@ def _refused(words: list[str], says: str, capsys: Capture) -> None:
         wrong(says="the following arguments are required: FUNCTION"),
         wrong("model.py:double", *ARGS, "--target", "foo", says="'foo' is not a target"),
         wrong("model.py:double", *ARGS, "--baseline", "x", says="--baseline x: write IMPL"),
+        wrong("model.py:double", *ARGS, "--baseline", "new@0.9.0", says="this side is not run"),
+        wrong(
+            "model.py:double",
+            *(*ARGS, "--target", "jax==0.9.0", "--baseline", "new_pmap@0.8.0"),
+            says="name one of legacy_pmap@0.9.0, new_pmap@0.9.0, shard_map@0.9.0",
+        ),
         wrong("model.py:double", *ARGS, "--against", "model.py:new", says="add --mapped"),
         wrong(
             "model.py:old", "--mapped", "--against-inputs", "a:b", says="name that with --against"
@@ -641,6 +648,14 @@ def test_a_failed_import_is_no_observation() -> None:
     failed = raising("ModuleNotFoundError", "no x", steps.PREPARE)
     assert failure_of(run(failed)) == "ModuleNotFoundError: no x"
     assert failure_of(run(step("first call", leaf(1.0)))) == ""
+
+
+def test_inputs_that_no_call_can_be_given_are_a_failure() -> None:
+    prepared = step(steps.PREPARE, leaf(1.0))
+    outside = raising("ValueError", "no row for each device", OUTSIDE)
+    assert failure_of(run(prepared, outside)) == "ValueError: no row for each device"
+    called = step("first call", leaf(1.0))
+    assert failure_of(run(prepared, called, outside)) == ""
 
 
 def test_texts_show_differences_of_several_steps_once() -> None:

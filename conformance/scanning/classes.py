@@ -1,4 +1,4 @@
-"""Attributes in a scanned program: of modules, of outputs, of instances and their classes."""
+"""Classes of a scanned program: their instances, members and base classes."""
 
 from __future__ import annotations
 
@@ -8,27 +8,18 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import arrays, calls, expressions
-from conformance.scanning.names import OF_METADATA, canonical
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
     Argument,
-    Array,
     Class,
     Constant,
-    Donated,
     Function,
-    Imported,
     Instance,
-    Items,
     Mapped,
-    Method,
-    Module,
     Parent,
     Partial,
     Reference,
-    Stage,
     Transformed,
     Value,
     with_tags,
@@ -37,52 +28,19 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
+
 _MOST_BASES = 5
 _ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.Flag", "enum.IntFlag"})
 
 
-def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
-    """Return the value of an attribute, noting the events of its lookup."""
-    name = node.attr.value
-    before, run.of_metadata = run.of_metadata, run.of_metadata or name in OF_METADATA
-    owner = expressions.evaluate(run, scope, node.value)
-    run.of_metadata = before
-    if isinstance(owner, Donated):
-        owner = owner.value
-    match owner:
-        case Reference():
-            full = f"{owner.name}.{name}"
-            if (inside := run.project.module(full)) is not None:  # of a package without a file
-                return Module(name=inside)
-            words = frozenset({full, canonical(full)})
-            run.note(scope, "name", node, {"name": words, "how": frozenset({"attribute"})})
-            return Reference(name=canonical(full))
-        case Module():
-            inside = run.project.module(f"{owner.name}.{name}")
-            if inside is None and owner.name not in run.project.worth_reading:
-                return Imported(module=owner.name, name=name)
-            exported = run.exported(owner.name)
-            if exported is not None and name in exported.variables:
-                return exported.variables[name]
-            return Module(name=inside) if inside is not None else UNKNOWN
-        case Instance():
-            value = member(owner, name)
-            if isinstance(value, Donated):
-                expressions.used_again(run, scope, node)
-                return value.value
-            if isinstance(value, Function) and "property" in value.tags:
-                return run.call(value, ())
-            return value
-        case Parent():
-            return _of_parent(owner, name)
-        case Class():
-            return _of_class(owner, name)
-        case Array() | Mapped() | Stage() | Function() | Transformed() | Partial() | Items():
-            return arrays.attribute(run, scope, node, owner, name)
-    return Method(name=name, owner=owner, node=node.value, tags=frozenset())
+def bound_to(value: Value, owner: Instance) -> Value:
+    """Return a mapped or transformed method as an attribute of an instance, which takes `self`."""
+    first = Argument(owner, cst.Name("self"))
+    return Partial(function=value, arguments=(first,))
 
 
-def _of_class(owner: Class, name: str) -> Value:
+def of_class(owner: Class, name: str) -> Value:
+    """Return an attribute of a class."""
     if name in owner.scope.variables and _is_text_less_enum(owner):
         return with_tags(UNKNOWN, "not a text")
     found = _of_bases(owner, name)
@@ -91,13 +49,14 @@ def _of_class(owner: Class, name: str) -> Value:
     return found
 
 
-def _of_parent(owner: Parent, name: str) -> Value:
+def of_parent(owner: Parent, name: str) -> Value:
+    """Return an attribute of `super()`."""
     for base in owner.of.bases:
         value = _of_bases(base, name) if isinstance(base, Class) else UNKNOWN
         if isinstance(value, Function):
             return Function(node=value.node, scope=value.scope, owner=owner.owner)
         if isinstance(value, Mapped | Transformed | Partial):
-            return calls.bound_to(value, owner.owner)
+            return bound_to(value, owner.owner)
     return UNKNOWN
 
 
@@ -111,7 +70,7 @@ def member(owner: Instance, name: str) -> Value:
             return value
         return Function(node=value.node, scope=value.scope, owner=owner, tags=value.tags)
     if isinstance(value, Mapped | Transformed | Partial) and "staticmethod" not in value.tags:
-        return calls.bound_to(value, owner)
+        return bound_to(value, owner)
     return value
 
 
@@ -142,18 +101,6 @@ def parent(scope: Scope) -> Value:
     while base is not None and base.scope is not method.parent:
         base = next((one for one in base.bases if isinstance(one, Class)), None)
     return Parent(of=base, owner=owner) if base is not None else UNKNOWN
-
-
-def of_output(owner: Array, structure: Instance, name: str) -> Value:
-    """Return an attribute of an output that is an instance of a class of the program."""
-    found = member(structure, name)
-    if isinstance(found, Function):
-        parts: dict[str, Value] = {
-            key: arrays.part(owner, one) for key, one in structure.attributes.items()
-        }
-        instance = Instance(of=structure.of, attributes=parts)
-        return Function(node=found.node, scope=found.scope, owner=instance, tags=found.tags)
-    return arrays.part(owner, found)
 
 
 def functions(owner: Class, depth: int = 0) -> list[Function]:
@@ -209,13 +156,3 @@ def set_by_name(arguments: Sequence[Argument]) -> Value:
     if isinstance(owner, Instance) and isinstance(name, Constant):
         owner.attributes[str(name.value)] = value
     return UNKNOWN
-
-
-def set_attribute(
-    run: Interpreter, scope: Scope, target: cst.Attribute, owner: Value, value: Value
-) -> None:
-    """Note the effect of setting an attribute: an option of `jax.config`."""
-    if isinstance(owner, Reference):
-        full = canonical(f"{owner.name}.{target.attr.value}")
-        words = frozenset({full})
-        run.note(scope, "name", target, {"name": words, "how": frozenset({"assignment"})})
