@@ -104,3 +104,7 @@ def _base(target: Target) -> str:
 def _numbers(text: str) -> tuple[int, ...]:
     found = re.findall(r"\d+", text)
     return tuple(int(one) if len(one) <= _DIGITS else _LARGEST for one in found)
+
+
+# The first version in which jax.pmap is new pmap, as `switches.default` tests in every version.
+NEW_BY_DEFAULT = version_order("0.8.0")

@@ -13,8 +13,10 @@ from math import inf
 from reports.analysis.effects.changed import Entry, Group, Upgrade
 from reports.analysis.effects.edits import AS_SHARD_MAP, Edit, edits
 from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.pairs import Side
 from reports.analysis.effects.remedies import Remedy
 from reports.analysis.effects.rewrites import Place, Rewrite, Usage, rewrites, weight
+from reports.store.order import LEGACY, NEW_BY_DEFAULT, version_order
 from reports.store.results import Results
 
 REAL = "idioms"  # the section of programs as users write them
@@ -90,7 +92,8 @@ def plan(results: Results, found: Upgrade, most_words: float = inf) -> Plan:
     for edit in known.some:
         rewrite = _rewrite(edit, table)
         joined.setdefault(edit.text if rewrite is None else rewrite.title, []).append(edit)
-    changes = [_change(results, some, table) for some in joined.values()]
+    switched = _needs_switch(found.old)
+    changes = [_change(results, some, table, switched=switched) for some in joined.values()]
     changes.sort(key=lambda one: (-one.weight, one.title))
     likely = _likely(changes, most_words)
     shown = set(map(id, likely))
@@ -148,16 +151,26 @@ def _rewrite(edit: Edit, table: dict[str, Rewrite]) -> Rewrite | None:
     return None
 
 
-def _change(results: Results, some: Sequence[Edit], table: dict[str, Rewrite]) -> Change:
+def _needs_switch(old: Side) -> bool:
+    """Return whether a side has its pmap only if the program sets the switch."""
+    return old.implementation == LEGACY and version_order(old.jax) >= NEW_BY_DEFAULT
+
+
+def _change(
+    results: Results, some: Sequence[Edit], table: dict[str, Rewrite], *, switched: bool
+) -> Change:
     rewrite = _rewrite(some[0], table)
     averts = tuple(by_weight(results, (entry for one in some for entry in one.averts)))
     usages = [usage(results, entry) for entry in averts]
     usual = min(usages, key=lambda one: one.rank)
+    heaviest = max(entry_weight(results, entry) for entry in averts)
+    if rewrite is not None and rewrite.switch and switched:
+        usual, heaviest = Usage.ORDINARY, max(weight(e.effect, Usage.ORDINARY) for e in averts)
     return Change(
         title=some[0].text if rewrite is None else rewrite.title,
         place=Place.CALLING if rewrite is None else rewrite.place,
         usage=Usage.UNUSUAL if some[0].text == AS_SHARD_MAP else usual,
-        weight=max(entry_weight(results, entry) for entry in averts),
+        weight=heaviest,
         averts=averts,
         remedies=tuple(dict.fromkeys(remedy for one in some for remedy in one.remedies)),
         edits=tuple(some),

@@ -79,7 +79,7 @@ class Rewrite:
     """An edit as code: the lines before and after, for one or more known issues.
 
     With a `library`, the issues follow its versions, from `since` on, and not those of JAX; `says`
-    is what changes there.
+    is what changes there. With `switch` they concern programs that choose a pmap by its switch.
     """
 
     title: str
@@ -92,6 +92,7 @@ class Rewrite:
     library: str = ""
     since: str = ""
     says: str = ""
+    switch: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,7 @@ def rewrites() -> Rewrites:
             raw.get("library", ""),
             raw.get("since", ""),
             raw.get("says", ""),
+            raw.get("switch", False),
         )
         for raw in table["edit"]
     )

@@ -115,7 +115,7 @@ def _without_comparison(row: Row, some: Mapping[str, Found]) -> Mapping[str, Fou
 
     They show the issue in every version, so that they do not tell what it changes.
     """
-    compared = {State.AFFECTED, State.FREE, State.OTHERWISE}
+    compared = {State.AFFECTED, State.FREE, State.OTHERWISE, State.PARTLY}
     if row[0] != JAX or any(one.state in compared for one in some.values()):
         return some
     return dict.fromkeys(some, NOT_TESTED)

@@ -17,6 +17,7 @@ Row = tuple[str, str]  # implementation, and one process or several
 _ORDER = (
     State.AFFECTED,
     State.SAME,
+    State.PARTLY,
     State.OTHERWISE,
     State.FREE,
     State.NOT_TESTED,

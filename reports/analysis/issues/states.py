@@ -23,6 +23,7 @@ class State(StrEnum):
     AFFECTED = "affected"
     SAME = "no new effect"
     OTHERWISE = "another issue"
+    PARTLY = "works in part"
     FREE = "not affected"
     NOT_TESTED = "not tested"
     REMOVED = "removed"
@@ -105,7 +106,9 @@ def _own(tests: Tests, count: int) -> Found:
     failed = [one for one in tests.values() if not one.holds]
     if tests and 2 * len(failed) > count:
         by = Counter(one.by for one in failed if one.by)
-        return Found(State.OTHERWISE, by=tuple(name for name, _ in by.most_common()))
+        # What holds here is what a program loses where the issue shows.
+        state = State.OTHERWISE if len(failed) == len(tests) else State.PARTLY
+        return Found(state, by=tuple(name for name, _ in by.most_common()))
     return Found(State.FREE) if tests else NOT_TESTED
 
 

@@ -16,6 +16,7 @@ from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.issues.derive import issue_of
 from reports.analysis.issues.places import jax_versions
 from reports.analysis.issues.shown import shown_by
+from reports.render.site import inside
 from reports.render.site import issues as known_issues
 from reports.render.site.marks import Mark, mark_of, together
 from reports.render.site.names import (
@@ -99,7 +100,8 @@ class CauseView:
     `edit` is what to change, if that works in the newest JAX; `kin` are the issues of the same
     defect: the whole, or its parts; `as_shard_map` says how programs that show it under new pmap
     behave under shard_map. `jax` are the heads of `rows`: versions of JAX, or of the `library` that
-    it depends on. `hidden` says by which other issues its tests fail, and where.
+    it depends on. `hidden` says by which other issues its tests fail, and where; `answer` is a page
+    that answers the question behind it.
     """
 
     cause: Cause
@@ -121,6 +123,7 @@ class CauseView:
     libraries: tuple[tuple[str, str], ...] = ()
     library: str = ""
     hidden: tuple[tuple[str, Link], ...] = ()
+    answer: Link | None = None
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -245,6 +248,9 @@ def _view(
             if one.cause == cause.part_of or (one.part_of == cause.cause and not cause.part_of)
         ),
         slower=slower(results, cells, target),
+        answer=Link(inside.TITLE, inside.PAGE)
+        if cause.cause in inside.CAUSES and inside.there(results)
+        else None,
         as_shard_map=_as_shard_map(results, [key for key in cells if key.target == target]),
     )
 

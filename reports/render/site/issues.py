@@ -25,6 +25,7 @@ from reports.store.results import Results
 _CSS = {
     State.SAME: "g-same",
     State.OTHERWISE: "g-other",
+    State.PARTLY: "g-part",
     State.FREE: "g-no",
     State.NOT_TESTED: "g-none",
     State.REMOVED: "g-none",

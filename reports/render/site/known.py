@@ -13,10 +13,9 @@ from reports.render.site.entries import side_words
 from reports.render.site.issues import FATAL, Grid, grid
 from reports.render.site.names import Link, cause_path, implementation_words, version_path
 from reports.render.site.page import Page
-from reports.render.site.pairs import NEW_BY_DEFAULT
 from reports.render.site.uses import Use
 from reports.render.site.versions import ANY_FATAL, risk_href
-from reports.store.order import version_order
+from reports.store.order import NEW_BY_DEFAULT, version_order
 
 PAGE = "causes.html"
 SAFEST = "versions.html"

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from reports.analysis.effects.pairs import Effects, Side, sides
 from reports.render.site.names import safe_name
-from reports.store.order import LEGACY, NEW, SHARD_MAP, version_order
+from reports.store.order import LEGACY, NEW, NEW_BY_DEFAULT, SHARD_MAP, version_order
 
 _NEWER = {LEGACY: (NEW, SHARD_MAP), NEW: (NEW, SHARD_MAP), SHARD_MAP: (SHARD_MAP,)}
-NEW_BY_DEFAULT = version_order("0.8.0")  # as `switches.default` checks in every version
 
 
 @dataclass(frozen=True, slots=True)

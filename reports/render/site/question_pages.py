@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from reports.analysis.gradients import taken
-from reports.render.site import gradients, jitted, libraries, removed, user_reports
+from reports.render.site import gradients, inside, jitted, libraries, removed, user_reports
 from reports.store.results import Results
 
 
@@ -39,7 +39,7 @@ _PAGES = (
         "Crashes, hangs and wrong values",
         "hazards.html",
         "crash · crashes · segfault · segmentation fault · abort · core dumped · hang · hangs · "
-        "stuck · deadlock · freeze · wrong numbers · wrong values · wrong results · silent",
+        "stuck · deadlock · freeze · wrong · wrong numbers · wrong values · wrong results · silent",
         "Silent failures, and failures that end the job.",
     ),
     QuestionPage(
@@ -59,6 +59,23 @@ _PAGES = (
         taken,
     ),
     QuestionPage(
+        "Run it yourself: laptop, GPU, TPU, own plug-in",
+        "docs/run-it-yourself.html",
+        "run it yourself · gpu · cuda · tpu · rocm · plugin · plug-in · pjrt · accelerator · "
+        "metal · own hardware · hand in results",
+        "How to run the tests on a GPU, a TPU or a plug-in, and how the results come in here.",
+    ),
+    QuestionPage(
+        inside.TITLE,
+        inside.PAGE,
+        "pmap under jit · pmap inside jit · jit of pmap · pmap under vmap · vmap of pmap · "
+        "pmap in grad · pmap in scan · jit · vmap · grad · scan · checkpoint · one process · "
+        "single process · vmap single process · pmap under jit one process · nested",
+        "Whether pmap works inside jit, vmap, grad, scan, while, cond and checkpoint: by version, "
+        "with one process and with several.",
+        inside.there,
+    ),
+    QuestionPage(
         "Performance and memory",
         "cost.html",
         "cost · slow · slower · slowdown · performance · regression · speed · time · timing · "
@@ -70,6 +87,7 @@ _PAGES = (
         "Documentation errors",
         "errata.html",
         "errata · erratum · documentation · docs · guide · wrong documentation · outdated"
+        " · migrate_pmap · migrate_pmap wrong · migrate_pmap errors"
         " · false statements · migration guide · documentation errors",
         "Claims of JAX's documents that do not hold, with what holds instead.",
         lambda results: results.claims and results.targets,

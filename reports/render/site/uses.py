@@ -12,9 +12,9 @@ from enum import StrEnum
 
 from reports.analysis.effects.pairs import Effects, sides
 from reports.render.site.page import Asset
-from reports.render.site.pairs import NEW_BY_DEFAULT, Pair
+from reports.render.site.pairs import Pair
 from reports.render.site.strips import jax_versions
-from reports.store.order import LEGACY, NEW, SHARD_MAP, version_order
+from reports.store.order import LEGACY, NEW, NEW_BY_DEFAULT, SHARD_MAP, version_order
 from reports.store.results import Results
 
 SCRIPT = "choices.js"

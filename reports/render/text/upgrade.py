@@ -121,6 +121,10 @@ def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
     known = plan(results, found)
     yield f"{_name(found.old)} → {_name(found.new)}"
     yield f"{found.same} of {counted(found.compared, 'test')} give the same result"
+    if lines := list(_outdated(found)):
+        yield ""
+        yield "Upgrade with JAX"
+        yield from (f"  {line}" for line in lines)
     yield from _change_lines(known, whole=whole)
     if lines := list(_libraries(found)):
         yield ""
@@ -150,11 +154,15 @@ def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
         yield f"Not compared: {missing(found)}"
 
 
-def _libraries(found: Upgrade) -> Iterator[str]:
-    """Yield what follows the version of a library, whichever the JAX."""
+def _outdated(found: Upgrade) -> Iterator[str]:
+    """Yield what raises in old versions of libraries: certain for who uses them, so it is first."""
     between = libraries_between(found.old.jax, found.new.jax)
     yield from (one.sentence for one in between.outdated)
-    for one in between.changes:
+
+
+def _libraries(found: Upgrade) -> Iterator[str]:
+    """Yield what follows the version of a library, whichever the JAX."""
+    for one in libraries_between(found.old.jax, found.new.jax).changes:
         since = f"When you upgrade {one.library} to {one.since} or later"
         yield f"{since}: {one.says} See {one.causes[0]}."
 
@@ -244,6 +252,8 @@ def _averts(edit: Edit) -> str:
 
 def _parts(results: Results, found: Upgrade) -> Iterator[list[str]]:
     yield [f"# {_name(found.old)} → {_name(found.new)}", "", in_markdown(summary(found))]
+    if lines := [f"- {in_markdown(line)}" for line in _outdated(found)]:
+        yield ["## Upgrade with JAX", "", *lines]
     yield from _edit_parts(results, found)
     if lines := [f"- {in_markdown(line)}" for line in _libraries(found)]:
         yield ["## Libraries", "", *lines]

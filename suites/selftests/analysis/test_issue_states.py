@@ -62,10 +62,18 @@ def test_a_milder_test_alone_does_not_change_the_effect() -> None:
 
 
 def test_few_tests_that_fail_otherwise_are_another_issue_as_on_both_sides() -> None:
+    found = middle(HIDDEN, {"b": OTHER}, HIDDEN)
+
+    assert (found.state, found.between) == (State.OTHERWISE, False)
+
+
+def test_what_passes_beside_another_issue_is_not_hidden_by_it() -> None:
+    """A program that works there and not where the issue shows is one that an upgrade breaks."""
     one = {"a": OTHER, "b": FINE, "c": OTHER}
     found = middle(one, {"b": FINE}, one)
 
-    assert (found.state, found.between) == (State.OTHERWISE, True)
+    assert (found.state, found.between, found.by) == (State.PARTLY, True, ("another",))
+    assert states({"1": one, "2": BOTH})["1"].state is State.PARTLY
 
 
 def test_few_tests_that_end_otherwise_than_on_both_sides_say_what_they_saw() -> None:

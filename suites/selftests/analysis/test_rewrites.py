@@ -47,12 +47,27 @@ def test_the_lines_after_run_as_they_stand() -> None:
     run = "".join(
         f"exec(compile({text!r}, 'edit {n}', 'exec'), {{}})\n" for n, text in enumerate(programs)
     )
-    done = subprocess.run(
-        [sys.executable, "-c", run],
+    done = run_alone(run)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.long
+def test_the_second_call_fails_as_its_edit_says() -> None:
+    """Not the first: the lines before must show the issue that their page is about."""
+    rewrite = rewrites().by_cause["second-call-on-other-devices"]
+    first, last = rewrite.before.rsplit("\n", 1)
+    done = run_alone(f"{rewrites().prelude}\n{first}\nprint('returned')\n{last}")
+    assert done.stdout == "returned\n"
+    assert done.returncode != 0
+
+
+def run_alone(text: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a new process with the devices of these tests."""
+    return subprocess.run(
+        [sys.executable, "-c", text],
         env=os.environ | {"XLA_FLAGS": DEVICES, "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-2000:]

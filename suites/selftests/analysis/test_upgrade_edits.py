@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from records import Record, cause, claim, deviation, finding, raised, returned
-from two_sides import FAILS, FINE, FROM, TO, changed, known, made, program, ran, read
+from two_sides import FAILS, FINE, FROM, HEAD, TO, changed, known, made, program, ran, read
 
 from reports.analysis.effects.changed import Group
 from reports.analysis.effects.edits import AS_IN, AS_SHARD_MAP, edits
 from reports.analysis.effects.pairs import Effects, side
 from reports.analysis.effects.plan import plan
+from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.effects.upgrade import upgrade
 from reports.render.text import upgrade as upgrade_text
 
@@ -121,6 +122,26 @@ def test_edits_of_one_rewrite_are_one_change_with_its_lines() -> None:
     assert change.rewrite is not None
     text = upgrade_text.as_text(results, found)
     assert f"      - {change.rewrite.before}\n      + {change.rewrite.after}" in text
+
+
+def test_the_switch_leads_only_where_the_pmap_is_chosen_by_it() -> None:
+    """Most programs call pmap as it is, and have no switch to delete."""
+    slugs = {"merge-option-gone": "switches.a", "device-put-stackers-gone": "switches.b"}
+    titles = {rewrites().by_cause[slug].title for slug in slugs}
+
+    def first(old: str) -> str:
+        records = [*HEAD, *fix()]
+        for slug, clause in slugs.items():
+            records += by(slug, clause, edit=f"Mend {slug}.")
+            records.append(ran(clause, old, FINE))
+        results = read(*records)
+        found = upgrade(Effects(results), side(results, old, "--from"), side(results, TO, "--to"))
+        changes = plan(results, found).changes
+        assert {one.title for one in changes} == titles
+        return changes[0].title
+
+    assert first("legacy_pmap@0.8.0") == "Delete `jax_pmap_shmap_merge`"
+    assert first("new_pmap@0.8.0") == "Replace `device_put_sharded` and `device_put_replicated`"
 
 
 def test_where_nothing_keeps_the_pmap_the_same_program_as_a_shard_map_may_help() -> None:

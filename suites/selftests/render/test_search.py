@@ -79,6 +79,22 @@ QUERIES = [
     ("Unrecognized config option: jax_dynamic_shapes", "removed/jax_dynamic_shapes.html"),
     ("my import fails", "removed.html"),
 ]
+# What the first result must answer: Enter opens it.
+ANSWERED = [
+    ("pmap under jit one process", "inside.html"),
+    ("vmap single process", "inside.html"),
+    ("pmap under jit", "inside.html"),
+    ("pmap inside vmap", "inside.html"),
+    ("pmap in scan", "inside.html"),
+    ("nested pmap", "causes/nested-pmap-refused.html"),
+    ("TPU", "docs/run-it-yourself.html"),
+    ("gpu", "docs/run-it-yourself.html"),
+    ("plug-in", "docs/run-it-yourself.html"),
+    ("plugin", "docs/run-it-yourself.html"),
+    ("migrate_pmap wrong", "errata.html"),
+    ("wrong", "hazards.html"),
+    ("gradients", "gradients.html"),
+]
 NOWHERE = ["brainpy", "pyspark", "zzzz"]
 
 
@@ -99,6 +115,14 @@ def test_the_right_page_is_among_the_first(
 ) -> None:
     found = published(query)["found"][:FIRST]
     assert any(re.search(page, one) for one in found), found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("query", "page"), ANSWERED)
+def test_the_first_result_answers(
+    published: Callable[[str], dict[str, Any]], query: str, page: str
+) -> None:
+    assert published(query)["found"][0] == page
 
 
 @pytest.mark.long

@@ -43,7 +43,7 @@ const SAME = { inside: ["under"], within: ["under"], multihost: ["several proces
   freezes: ["hangs"], stuck: ["hangs"], deadlock: ["hangs"],
   slow: ["slower", "extra communication", "all-reduces"], slower: ["extra communication"], segfault: ["sigsegv"],
   segfaults: ["sigsegv"], segmentation: ["sigsegv"], aborts: ["sigabrt"], abort: ["sigabrt"], nested: ["inside another"], oom: ["memory"], gpu: ["cuda"],
-  "flax.jax_utils.replicate": ["device_put_replicated"], check_rep: ["check_vma"], gradient: ["grad"], gradients: ["grad"], plugin: ["platform"], unequal: ["fewer"],
+  "flax.jax_utils.replicate": ["device_put_replicated"], check_rep: ["check_vma"], gradient: ["grad"], gradients: ["grad"], plugin: ["plug-in", "platform"], "plug-in": ["plugin", "platform"], unequal: ["fewer"],
   recompiles: ["traced", "compiled"], recompile: ["traced", "compiled"], recompilation: ["traced", "compiled"], retraces: ["traced"],
   replication: ["check_vma", "varying"], pvary: ["pcast", "varying"], pickle: ["pickle.dumps"] };
 
@@ -127,7 +127,8 @@ function search(index, query) {
     if (had === 0) return { entry, score: 0, had };
     let score = sum / whole;
     if (asked.includes(" ")) {
-      if (entry.title.includes(asked)) score += 12;
+      if (entry.sort === "page" && entry.tagList.includes(asked)) score += 16; // a page that answers this
+      else if (entry.title.includes(asked)) score += 12;
       else if (entry.tags.includes(asked)) score += 9;
       else if (entry.text.includes(asked)) score += 4;
     }

@@ -1,0 +1,49 @@
+"""The page of pmap inside other transformations: what each version does, by kind of topology."""
+
+from __future__ import annotations
+
+from records import cause, deviation, finding, returned
+from two_sides import FAILS, FINE, TO, program, ran, read
+
+from reports.analysis.effects.pairs import Effects
+from reports.render.site import inside
+from reports.render.site.inside import InsideCell, InsidePage
+
+WRONG = finding("same shape, wrong values: [2.]", "value")
+SPANS = "transformed-map-spans-one-process"
+
+
+def page() -> InsidePage:
+    """What is right under jit in one process, and wrong in several; half of scan raises."""
+    entry = deviation(cause=SPANS)
+    wrong = {"verdict": "known deviation", "deviation": entry, "findings": [WRONG]}
+    several = "multi_controller.map.jit.psum"
+    cells = [
+        ran("silences.of-map.jit", TO, FINE),
+        ran(several, "legacy_pmap@0.8.0", FINE, topology="2x2"),
+        ran(several, TO, returned([2.0]), topology="2x2", **wrong),
+        ran("silences.of-map.scan", TO, FAILS),
+        ran("silences.of-map.while", TO, FINE),
+    ]
+    clauses = [program(id) for id in dict.fromkeys(one["clause"] for one in cells)]
+    return inside.inside_page(Effects(read(*clauses, cause(SPANS), *cells)))
+
+
+def test_one_process_and_several_have_their_own_answer() -> None:
+    one, several = page().tables
+    (transform, jit), (_, scan) = (
+        (row.transform, row.cells[-1]) for row in one.rows if row.implementation == "new_pmap"
+    )
+
+    assert (transform, jit.says) == ("jax.jit", "works")
+    assert scan == InsideCell("0.9.0", "error", scan.css, "1 of 2 tests work")
+    says = {row.implementation: [cell.says for cell in row.cells] for row in several.rows}
+    assert says == {"legacy_pmap": ["works", "not run"], "new_pmap": ["not run", "wrong values"]}
+    assert one.answer.startswith("In part, on JAX 0.9.0")
+    assert several.answer == "No, on JAX 0.9.0, new pmap: wrong values inside jax.jit."
+
+
+def test_without_its_clauses_there_is_no_page() -> None:
+    effects = Effects(read(program("errors.a"), ran("errors.a", TO, FINE)))
+    assert not inside.there(effects.results)
+    assert list(inside.pages(effects)) == []
