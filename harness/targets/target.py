@@ -209,11 +209,17 @@ def expand_all(
 def list_releases(first: Spec, last: Spec, *, cache: Path | None = None) -> list[str]:
     """Return the releases of JAX from one version to another on the package index.
 
-    TargetError if a version is invalid, they are in reverse order, or no index answers.
+    TargetError if a version is invalid or older than FIRST_RELEASE, they are in reverse order, or
+    no index answers.
     """
     for one in (first, last):
         if one.kind != "version":
             raise TargetError(f"{one} is not a release: write a version, such as jax==0.9.0.")
+        if Version(one.value) < Version(FIRST_RELEASE):
+            raise TargetError(
+                f"{one} is older than jax=={FIRST_RELEASE}, the first that can be run: name that "
+                "or a newer one."
+            )
     if Version(first.value) >= Version(last.value):
         raise TargetError(f"{first} is not older than {last}: give the older release first.")
     return environments.releases(first.value, last.value, _cache(cache) / "targets")
