@@ -22,6 +22,7 @@ SEVERITIES = (
     "other error",
     "extra communication",
     "extra memory",
+    "slower calls",
     "different sharding",
     "warning",
 )

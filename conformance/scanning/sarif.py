@@ -17,6 +17,7 @@ _LEVELS = {
     "other error": "warning",
     "extra communication": "warning",
     "extra memory": "warning",
+    "slower calls": "warning",
     "different sharding": "warning",
     "warning": "note",
     UNCHANGED: "note",

@@ -52,8 +52,8 @@ def _add(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         metavar="SEVERITY",
         help="exit 1 if a finding is as severe: crash, hang, wrong values, error, other error, "
-        f"extra communication, extra memory, different sharding, warning; {FINDING} (any finding; "
-        f"the default) or {options.NONE}",
+        "extra communication, extra memory, slower calls, different sharding, warning; "
+        f"{FINDING} (any finding; the default) or {options.NONE}",
     )
     parser.add_argument(
         "--unchanged",

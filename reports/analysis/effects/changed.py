@@ -63,6 +63,7 @@ GROUP_OF = {
     Effect.OTHER_ERROR: Group.OTHER_ERROR,
     Effect.MOVES_MORE: Group.MOVES_MORE,
     Effect.NEEDS_MORE_MEMORY: Group.MEMORY,
+    Effect.SLOWER: Group.MOVES_MORE,
     Effect.LIES_ELSEWHERE: Group.LIES,
     Effect.OTHER_OUTPUT: Group.OUTPUT,
     Effect.WARNS: Group.WARNS,

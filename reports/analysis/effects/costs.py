@@ -19,13 +19,13 @@ def costs(old: Step, new: Step) -> Iterator[ShownEffect]:
     if new.name in REPEATED and old.compiled == 0 and (new.compiled or 0) > 0:
         sentence = f"compiles {new.compiled} programs again in “{new.name}”"
         kind = "What was compiled before is traced and compiled again"
-        yield ShownEffect(Effect.MOVES_MORE, sentence, new.name, kind)
+        yield ShownEffect(Effect.SLOWER, sentence, new.name, kind)
     if old.functions is not None and (new.functions or 0) > MORE_FUNCTIONS * (old.functions + 1):
         sentence = (
             f"a call runs some {new.functions} Python functions, where it ran {old.functions}"
         )
         yield ShownEffect(
-            Effect.MOVES_MORE, sentence, new.name, "Each call runs many Python functions more"
+            Effect.SLOWER, sentence, new.name, "Each call runs many Python functions more"
         )
     yield from _memory(old, new)
 

@@ -240,7 +240,7 @@ def _counts(old: Step, new: Step) -> Iterator[ShownEffect]:
     counted = _COUNTED[old.name]
     if before < after:
         sentence = f"{counted}: {_shown(after)} in place of {_shown(before)} times after each call"
-        yield ShownEffect(Effect.MOVES_MORE, sentence, new.name, counted)
+        yield ShownEffect(Effect.SLOWER, sentence, new.name, counted)
     elif before > after:
         yield ShownEffect(
             Effect.REPAIRED, f"{counted} less often", new.name, f"{counted} less often"

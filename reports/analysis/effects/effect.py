@@ -16,6 +16,7 @@ class Effect(StrEnum):
     OTHER_ERROR = "other error"
     MOVES_MORE = "moves more"
     NEEDS_MORE_MEMORY = "needs more memory"
+    SLOWER = "slower calls"
     LIES_ELSEWHERE = "other placement"
     OTHER_OUTPUT = "other output"
     WARNS = "warns"
@@ -54,6 +55,7 @@ DIFFERENCES = (
     Effect.OTHER_ERROR,
     Effect.MOVES_MORE,
     Effect.NEEDS_MORE_MEMORY,
+    Effect.SLOWER,
     Effect.LIES_ELSEWHERE,
     Effect.WARNS,
 )
@@ -68,6 +70,7 @@ _WORDS = {
     Effect.OTHER_ERROR: "other error",
     Effect.MOVES_MORE: "extra communication",
     Effect.NEEDS_MORE_MEMORY: "extra memory",
+    Effect.SLOWER: "slower calls",
     Effect.LIES_ELSEWHERE: "different sharding",
     Effect.OTHER_OUTPUT: "different output",
     Effect.WARNS: "warning",
@@ -83,8 +86,9 @@ _MEANINGS = {
     Effect.WRONG_NUMBERS: "Other values, without an error or a warning.",
     Effect.RAISES: "An exception where there was none.",
     Effect.OTHER_ERROR: "An exception as before, but of another type.",
-    Effect.MOVES_MORE: "The same values, with more communication, copies or compilation.",
+    Effect.MOVES_MORE: "The same values, with more communication or copies.",
     Effect.NEEDS_MORE_MEMORY: "The same values, with more memory.",
+    Effect.SLOWER: "The same values, with more Python or compilation in each call.",
     Effect.LIES_ELSEWHERE: "The same values, on other devices or committed to them.",
     Effect.OTHER_OUTPUT: "The same values, but printed, compared or numbered differently.",
     Effect.WARNS: "The same result, with a new warning.",

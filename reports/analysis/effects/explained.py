@@ -36,7 +36,8 @@ SILENCE = "silence"  # the kind of a claim that says what should be as in legacy
 _SHOWS = {
     Effect.WRONG_NUMBERS: (fields.TREE, fields.SHAPE, fields.DTYPE, fields.VALUES),
     Effect.OTHER_ERROR: (fields.ERROR_TYPE,),
-    Effect.MOVES_MORE: (fields.COLLECTIVES, fields.COMPILED),
+    Effect.MOVES_MORE: (fields.COLLECTIVES,),
+    Effect.SLOWER: (fields.COMPILED,),
     Effect.LIES_ELSEWHERE: (
         fields.SHAPE,
         fields.DEVICES,

@@ -56,6 +56,7 @@ _SEVERITY = {
     Effect.RAISES: 5.0,
     Effect.MOVES_MORE: 3.0,
     Effect.NEEDS_MORE_MEMORY: 3.0,
+    Effect.SLOWER: 3.0,
     Effect.OTHER_ERROR: 1.5,
     Effect.LIES_ELSEWHERE: 1.5,
     Effect.OTHER_OUTPUT: 1.0,

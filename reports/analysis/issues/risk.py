@@ -27,12 +27,21 @@ class RiskKind(StrEnum):
         """What is counted, in words."""
         return _WORDS[self]
 
+    def counted(self, count: int) -> str:
+        """Return a number of issues in words."""
+        return f"{count} {_ONE.get(self, self.words) if count == 1 else self.words}"
+
 
 _WORDS = {
     RiskKind.FATAL: "crashes and hangs",
     RiskKind.WRONG: "silent wrong values",
     RiskKind.ERRORS: "new errors",
-    RiskKind.COSTS: "extra communication or memory",
+    RiskKind.COSTS: "extra communication, memory or time of calls",
+}
+_ONE = {
+    RiskKind.FATAL: "crash or hang",
+    RiskKind.WRONG: "silent wrong value",
+    RiskKind.ERRORS: "new error",
 }
 _OF_EFFECT = {
     Effect.CRASHES: RiskKind.FATAL,
@@ -41,6 +50,7 @@ _OF_EFFECT = {
     Effect.RAISES: RiskKind.ERRORS,
     Effect.MOVES_MORE: RiskKind.COSTS,
     Effect.NEEDS_MORE_MEMORY: RiskKind.COSTS,
+    Effect.SLOWER: RiskKind.COSTS,
 }
 _ORDINARY = (Usage.ORDINARY, Usage.COMMON)
 
@@ -69,7 +79,7 @@ class Risk:
     @property
     def words(self) -> str:
         """The counts in words, without what is none."""
-        some = (f"{len(found)} {severity.words}" for severity, found in self.counted if found)
+        some = (severity.counted(len(found)) for severity, found in self.counted if found)
         return ", ".join(some) or "none of these issues"
 
 

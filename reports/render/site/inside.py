@@ -103,10 +103,11 @@ class InsideTable:
 
 @dataclass(frozen=True, slots=True)
 class InsidePage:
-    """The tables."""
+    """The tables; `causes` are the known issues that have a page."""
 
     versions: tuple[str, ...]
     tables: tuple[InsideTable, ...]
+    causes: frozenset[str] = frozenset()
 
 
 def there(results: Results) -> bool:
@@ -136,7 +137,7 @@ def inside_page(effects: Effects) -> InsidePage:
         rows = tuple(_rows(effects, kind, versions))
         if rows:
             tables.append(InsideTable(words[kind], _answer(rows), rows))
-    return InsidePage(tuple(versions), tuple(tables))
+    return InsidePage(tuple(versions), tuple(tables), frozenset(effects.results.causes))
 
 
 def _clauses(results: Results, pattern: str) -> tuple[str, ...]:
