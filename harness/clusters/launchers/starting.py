@@ -120,13 +120,13 @@ class WayStarter:
 
     def _fate(self, command: Command, code: int, output: str) -> str:
         program = self._way.program
-        said = f"{program} ended with status {code}, and said: {output}"
+        fate = f"{program} ended with status {code}, and said: {output}"
         if not command.host:
-            return said
+            return fate
         if code != self._way.unreachable:
-            return f"the agent on host {command.host} did not start: {said}"
+            return f"the agent on host {command.host} did not start: {fate}"
         return (
-            f"host {command.host} could not be reached: {said}. Check its name, and that "
+            f"host {command.host} could not be reached: {fate}. Check its name, and that "
             f"`{program} {command.host} true` works from here without a password"
         )
 
