@@ -183,7 +183,9 @@ def test_bisect_refuses_a_wrong_input_in_a_line(
         wrong(
             "model.py:double", *ARGS, "--from", "newest", "--to", "0.9.0", says="is not a release"
         ),
-        wrong("model.py:double", *ARGS, "--from", "0.1", says="jax==0.1 is older than jax==0.7.0"),
+        wrong(
+            "model.py:double", *ARGS, "--from", "0.1", says="jax==0.1.0 is older than jax==0.7.0"
+        ),
         wrong("model.py:double", *ARGS, "--from", "0.9.1", "--to", "0.9.0", says="is not older"),
         wrong("model.py:double", *ARGS, "--from", "x", "--to", "0.9.0", says="not a target"),
     ],
