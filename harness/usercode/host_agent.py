@@ -24,6 +24,7 @@ from conformance.commandline.ending import PROGRAM, reason, without_traceback
 from conformance.spec.topology import Topology
 from conformance.worker import agent, machine
 from conformance.worker.channel import KEY_VARIABLE, Channel, ProtocolError
+from conformance.worker.descent import end_with_parent
 from conformance.worker.ports import ReservedPort
 from harness.targets.platforms import named
 from harness.usercode.joining import process_variables
@@ -46,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         key = agent.read_key(chosen.key_file, os.environ.pop(KEY_VARIABLE, None))
         rank = chosen.rank if chosen.rank is not None else machine.rank_in_job(os.environ)
+        # A command that gave up listens no longer, and is dialled for as long as one that starts.
+        end_with_parent(lambda: sys.exit(1))
         channel = agent.dial(chosen.controller, key, chosen.patience)
     except agent.AgentError as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr, flush=True)

@@ -6,7 +6,9 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,11 +19,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from processes import ENDS_S, HANGS_S, before_its_end, gone, outside_pytest
+from processes import ENDS_S, HANGS_S, MARK, before_its_end, end, gone, new_mark, outside_pytest
 from started_launch import launch, launching
 
 from conformance.commandline.ending import EXIT_INTERRUPTED, PROGRAM
 from conformance.spec.topology import Topology
+from conformance.worker.agent import new_key
+from conformance.worker.channel import KEY_VARIABLE
 from harness.clusters.launchers.starting import Way
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.main import main
@@ -347,6 +351,24 @@ OWN = Raised("ValueError", "bad batch", "train.py:3 in load")
 
 
 # On hosts
+
+
+def test_an_agent_whose_launcher_ended_looks_for_no_controller(tmp_path: Path) -> None:
+    mark = new_mark()
+    agent = [sys.executable, "-m", "harness.usercode.host_agent", "--rank", "0", "--controller"]
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(HANGS_S)
+        command = shlex.join([*agent, f"127.0.0.1:{silent.getsockname()[1]}"])
+        environment = outside_pytest() | {MARK: mark, KEY_VARIABLE: new_key()}
+        launcher = subprocess.Popen(["sh", "-c", f"{command} & wait"], env=environment)
+        try:
+            dialled, _ = silent.accept()
+            launcher.kill()
+            launcher.wait()
+            assert gone(mark, ENDS_S)
+        finally:
+            end(mark)
+        dialled.close()
 
 
 @pytest.mark.parametrize(
