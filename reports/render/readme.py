@@ -133,7 +133,8 @@ def _versions(some: Sequence[str], all_versions: Sequence[str]) -> str:
 
 def _measured(results: Results) -> str:
     jax = list(dict.fromkeys(t.jax for t in results.targets if t.jax and not t.unavailable))
-    days = sorted({t.started[:10] for t in results.targets if t.started})
+    runs = [run for one in results.outcomes.values() for run in one.runs]
+    days = sorted({run.started[:10] for run in runs if run.started})
     machines = sorted({t.machine for t in results.targets if t.machine})
     platforms = sorted({t.platform.upper() for t in results.targets if t.platform})
     options = any(t.compiling for t in results.targets)
