@@ -126,7 +126,7 @@ function search(index, query) {
     }
     if (had === 0) return { entry, score: 0, had };
     let score = sum / whole;
-    if (asked.includes(" ")) {
+    if (/[ =]/.test(asked)) { // a sentence, a call, an assignment: as it stands
       if (entry.sort === "page" && entry.tagList.includes(asked)) score += 16; // a page that answers this
       else if (entry.title.includes(asked)) score += 12;
       else if (entry.tags.includes(asked)) score += 9;
