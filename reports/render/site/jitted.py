@@ -35,6 +35,7 @@ PATTERNS = (
     ("idioms.ensembles.ensemble", "idioms.jit.ensemble"),
     ("idioms.ensembles.ring", "idioms.jit.ring"),
     ("idioms.loops.chains", "idioms.jit.chains"),
+    ("idioms.helpers.kernel-chains", "idioms.jit.kernel-chains"),
 )
 LARGE = (
     ("idioms.memory.kept", "idioms.jit-memory.kept"),
