@@ -36,9 +36,10 @@ SWITCHED = {LEGACY_PMAP: {SWITCH: "0"}, NEW_PMAP: {SWITCH: "1"}}
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _ENDS = re.compile(r"SIG[A-Z0-9]+|hangs|exit [1-9][0-9]*")
-# At the beginning of a line: parsing all programs takes most of the time in which they are loaded.
+# Where a statement can begin. To parse all programs takes most of the time that loading takes.
 _IMPORT = re.compile(
-    r"^ *(?:from +(?P<package>[.\w]+) +import|import +(?P<modules>[\w., ]+))", re.MULTILINE
+    r"(?:^|[;:])\s*(?:from\s+(?P<package>[.\w]+)\s+import\b|import\s+(?P<modules>[\w.,\t ]+))",
+    re.MULTILINE,
 )
 _MODULES = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy"}
 # Of a package that is not called as its module is.
@@ -285,7 +286,7 @@ def _texts(value: Any, least: int, where: str) -> tuple[str, ...]:
 def _plain(program: str, name: str, requires: Sequence[str]) -> None:
     """Raise CauseError if a program needs more than Python, JAX and what `requires` lists."""
     known = _MODULES | {_MODULE_OF.get(one, one) for one in requires}
-    for statement in _IMPORT.finditer(program):
+    for statement in _IMPORT.finditer(program.replace("\\\n", " ")):
         for module in (statement["package"] or statement["modules"]).split(","):
             if module.split(" as ")[0].split(".")[0].strip() not in known:
                 raise CauseError(f"{name}: imports {module.strip()}, which is not plain JAX")

@@ -154,6 +154,9 @@ def test_a_program_may_end_in_its_own_way(make: Write, ends: str) -> None:
         "from absl import app",
         "from . import other",
         "def f():\n    import jaxtyping",
+        "import jax; import flax",
+        "import jax, \\\n    flax",
+        "if jax: import flax",
     ],
 )
 def test_a_program_is_plain_jax(make: Write, line: str) -> None:
