@@ -50,7 +50,6 @@ class LocalLauncher:
         self._start_timeout_s = start_timeout_s
         self._zygote: subprocess.Popen[bytes] | None = None
         self._host: Host | None = None
-        self._began = 0.0  # when the zygote was started
         self._lock = threading.RLock()
         self._clusters = 0
 
@@ -95,12 +94,12 @@ class LocalLauncher:
                 stderr=log,
                 start_new_session=True,
             )
-        self._began = time.monotonic()
 
     def _await_zygote(self) -> None:
         zygote = self._zygote
         assert zygote is not None
-        while time.monotonic() < self._began + self._start_timeout_s:
+        deadline = time.monotonic() + self._start_timeout_s
+        while time.monotonic() < deadline:
             arrived = self._hub.wait_for(self._place, 0.05)
             if arrived is not None:
                 self._host = Host(arrived[0])

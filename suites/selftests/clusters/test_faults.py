@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -512,6 +513,17 @@ def test_a_zygote_that_was_begun_is_the_one_that_is_used(place: Place, tmp_path:
     launcher.begin()
     launcher.warm_up()
     assert began.read_text() == "\n"
+    launcher.close()
+    assert gone(place.mark, ENDS_S)
+
+
+def test_the_time_between_its_begin_and_its_use_is_not_the_zygotes(place: Place) -> None:
+    within_s = 0.5
+    launcher = place.launcher(provision("current").python, within_s)
+    launcher.begin()
+    assert until(lambda: launcher._place in place.hub._arrived, ENDS_S)
+    time.sleep(within_s)
+    launcher.warm_up()
     launcher.close()
     assert gone(place.mark, ENDS_S)
 
