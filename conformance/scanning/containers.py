@@ -18,7 +18,7 @@ from conformance.scanning.values import (
     Items,
     Method,
     Value,
-    merged,
+    merged_all,
 )
 
 if TYPE_CHECKING:
@@ -92,11 +92,8 @@ def method(called: Method, owner: Items, arguments: Sequence[Argument]) -> Value
 
 
 def _first_held(owner: Items) -> Value | None:
-    found: Value | None = None
-    for one in owner.items:
-        if isinstance(one, items.HELD):
-            found = merged(found, one)
-    return found
+    held = [one for one in owner.items if isinstance(one, items.HELD)]
+    return merged_all(held) if held else None
 
 
 def grow(run: Interpreter, scope: Scope, called: Method, arguments: Sequence[Argument]) -> None:

@@ -36,14 +36,12 @@ def used_again(run: Interpreter, scope: Scope, node: cst.BaseExpression, donated
     """Note that a name whose array was donated is used for more than a deleted array supports, or
     asked whether it is deleted although new pmap keeps it.
     """
-    detector = "donated again"
-    output = isinstance(donated.value, Array) and donated.value.of == PMAP
-    if output and not run.passed_to_map and not run.metadata:
-        return  # each version deletes an output that is donated, and raises the same error
+    detector = "kept donation" if run.metadata else "donated again"
     if run.metadata:
         if run.metadata != "is_deleted" or not donated.unused:
             return
-        detector = "kept donation"
+    elif isinstance(donated.value, Array) and donated.value.of == PMAP and not run.passed_to_map:
+        return  # each version deletes an output that is donated, and raises the same error
     words = {"detector": frozenset({detector}), "map": frozenset({PMAP})}
     run.note(scope, "detected", node, words, {"value": node})
 

@@ -28,7 +28,7 @@ from conformance.scanning.values import (
     Value,
     fingerprint,
     is_followed,
-    merged,
+    merged_all,
 )
 from conformance.scanning.versions import PRESENT, Release
 
@@ -280,8 +280,8 @@ class Interpreter:
     def _returned(self) -> Value:
         frame = self.frames[-1]
         if frame.yields:
-            return Items(items=(_joined(frame.yields),), kind="starred")
-        return _joined(frame.returns)
+            return Items(items=(merged_all(frame.yields),), kind="starred")
+        return merged_all(frame.returns)
 
     def _nested(self, scope: Scope) -> None:
         """Evaluate nested functions that nothing called."""
@@ -345,13 +345,6 @@ def _donated(scope: Scope, function: Function, count: int) -> tuple[int, ...]:
         values += rest.items if isinstance(rest, Items) else ()
     own = values[1:] if function.owner is not None else values
     return tuple(at for at, one in enumerate(own[:count]) if isinstance(one, Donated))
-
-
-def _joined(values: Sequence[Value]) -> Value:
-    found: Value | None = None
-    for one in values:
-        found = merged(found, one)
-    return found or UNKNOWN
 
 
 def is_callable(value: Value) -> bool:

@@ -23,7 +23,7 @@ from conformance.scanning.values import (
     Partial,
     Transformed,
     Value,
-    merged,
+    merged_all,
 )
 
 if TYPE_CHECKING:
@@ -123,10 +123,7 @@ def _any_item(owner: Items) -> Value:
     kinds = {type(one) for one in owner.items}
     if len(kinds) != 1 or not isinstance(owner.items[0], HELD):
         return UNKNOWN
-    found: Value | None = None
-    for one in owner.items:
-        found = merged(found, one)
-    return found or UNKNOWN
+    return merged_all(owner.items)
 
 
 def with_item(owner: Items, key: Value, value: Value) -> Items:
@@ -144,10 +141,7 @@ def iterated(
 ) -> Value:
     """Return the value in each round of a loop, noting loops over a mapped function's output."""
     if isinstance(value, Items):
-        found: Value | None = None
-        for one in value.items:
-            found = merged(found, one)
-        return found or UNKNOWN
+        return merged_all(value.items)
     if isinstance(value, Array):
         return arrays.iterated(run, scope, node, value, use)
     if value.tags & {"all devices", "local devices"}:

@@ -33,7 +33,7 @@ from conformance.scanning.values import (
     Array,
     Items,
     Value,
-    merged,
+    merged_all,
     with_tags,
 )
 
@@ -113,11 +113,7 @@ def _leaf_of(value: Value) -> Value:
     if isinstance(value, Array):
         return Array(of=value.of, leaf=True, facts=value.facts, row=value.row)
     if isinstance(value, Items):
-        found: Value | None = None
-        for one in value.items:
-            if isinstance(one, Array | Items):
-                found = merged(found, _leaf_of(one))
-        return found or UNKNOWN
+        return merged_all(_leaf_of(one) for one in value.items if isinstance(one, Array | Items))
     return UNKNOWN
 
 
