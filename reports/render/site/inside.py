@@ -20,6 +20,8 @@ from reports.store.results import Results
 
 PAGE = "inside.html"
 TITLE = "Does pmap work inside jit, vmap, grad, scan or jax.checkpoint?"
+_Outcomes = Mapping[str, Sequence[tuple[CellKey, Outcome]]]
+
 WORKS, NOT_RUN, REMOVED = "works", "not run", "removed"
 
 # What is around the pmap, and the clauses that test it with one process and with several. A pmax or
@@ -132,9 +134,9 @@ def inside_page(effects: Effects) -> InsidePage:
     """Return both tables."""
     versions = jax_versions(effects.results)
     words = {ONE: "One process", SEVERAL: "Several processes"}
-    tables = []
+    outcomes, tables = _outcomes(effects.results), []
     for kind in KINDS:
-        rows = tuple(_rows(effects, kind, versions))
+        rows = tuple(_rows(effects, outcomes, kind, versions))
         if rows:
             tables.append(InsideTable(words[kind], _answer(rows), rows))
     return InsidePage(tuple(versions), tuple(tables), frozenset(effects.results.causes))
@@ -144,12 +146,13 @@ def _clauses(results: Results, pattern: str) -> tuple[str, ...]:
     return tuple(id for id in results.clauses if re.fullmatch(pattern, id))
 
 
-def _rows(effects: Effects, kind: str, versions: Sequence[str]) -> Iterator[InsideRow]:
-    results = effects.results
+def _rows(
+    effects: Effects, outcomes: _Outcomes, kind: str, versions: Sequence[str]
+) -> Iterator[InsideRow]:
     for transform, by in TRANSFORMS:
-        clauses = _clauses(results, by[kind])
+        clauses = _clauses(effects.results, by[kind])
         found: dict[tuple[str, str], list[tuple[CellKey, Outcome]]] = {}
-        for key, outcome in _outcomes(results, clauses):
+        for key, outcome in (one for clause in clauses for one in outcomes[clause]):
             if key.topology.startswith("1x") == (kind == ONE):
                 found.setdefault((key.implementation, key.target.jax or ""), []).append(
                     (key, outcome)
@@ -163,11 +166,16 @@ def _rows(effects: Effects, kind: str, versions: Sequence[str]) -> Iterator[Insi
                 yield InsideRow(transform, name, clause_path(clauses[0]), cells)
 
 
-def _outcomes(results: Results, clauses: Iterable[str]) -> Iterator[tuple[CellKey, Outcome]]:
-    wanted = frozenset(clauses)
+def _outcomes(results: Results) -> _Outcomes:
+    """Return the outcomes of all clauses of the page, by clause."""
+    patterns = [by[kind] for _, by in TRANSFORMS for kind in KINDS]
+    found: dict[str, list[tuple[CellKey, Outcome]]] = {
+        id: [] for pattern in patterns for id in _clauses(results, pattern)
+    }
     for key, outcome in results.outcomes.items():
-        if key.clause in wanted:
-            yield key, outcome
+        if key.clause in found:
+            found[key.clause].append((key, outcome))
+    return found
 
 
 def _cell(
