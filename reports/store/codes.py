@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-VALUE, SHAPE, DTYPE, ERROR, PROOF = "value", "shape", "dtype", "error", "proof"
+VALUE, SHAPE, DTYPE, WEAK_TYPE = "value", "shape", "dtype", "weak type"
+ERROR, PROOF = "error", "proof"
 COLLECTIVE, MEMORY, DONATION, WARNING = "collective", "memory", "donation", "warning"
 NOTE = "note"  # of what a probe noted beside a step
 RIGHT, WRONG, UNREAD = "right", "wrong", "unread"  # the values where an error was expected

@@ -47,7 +47,7 @@ _HEADINGS = {
     Group.MOVES_MORE: "Extra communication or computation",
     Group.MEMORY: "Extra memory",
     Group.LIES: "Different sharding, same values",
-    Group.OUTPUT: "Printed or compared differently",
+    Group.OUTPUT: "Printed, compared or promoted differently",
     Group.WARNS: "New warnings",
     Group.TAKEN: "Errors no longer raised",
     Group.FIX_FAILS: "Documented fixes that do not work",

@@ -22,6 +22,7 @@ from reports.store.codes import (
     SHAPE,
     VALUE,
     WARNING,
+    WEAK_TYPE,
     WITHOUT_THE_FIX,
 )
 
@@ -35,6 +36,7 @@ _OF_CODE = {
     VALUE: Effect.WRONG_NUMBERS,
     SHAPE: Effect.WRONG_NUMBERS,
     DTYPE: Effect.WRONG_NUMBERS,
+    WEAK_TYPE: Effect.OTHER_OUTPUT,
     COLLECTIVE: Effect.MOVES_MORE,
     MEMORY: Effect.NEEDS_MORE_MEMORY,
     DONATION: Effect.NEEDS_MORE_MEMORY,
@@ -262,10 +264,9 @@ def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> ShownEffect | None:
             return _changed(old, new, sentence, "other numbers")
     elif one.text != other.text and _wrong(new) is not None and _wrong(old) is None:
         return _changed(old, new, f"returned {_cut(one.text)} → {_cut(other.text)}", "another text")
-    where = _place(one, other)
-    return (
-        None if where is None else ShownEffect(Effect.LIES_ELSEWHERE, where[0], new.name, where[1])
-    )
+    if (where := _place(one, other)) is not None:
+        return ShownEffect(Effect.LIES_ELSEWHERE, where[0], new.name, where[1])
+    return _promoted(one, other, new.name)
 
 
 def _changed(old: Step, new: Step, sentence: str, shape: str) -> ShownEffect:
@@ -302,6 +303,15 @@ def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
             sentence = f"{words[one.committed]} → {words[other.committed]}"
             return sentence, sentence
     return None
+
+
+def _promoted(one: Leaf, other: Leaf, step: str) -> ShownEffect | None:
+    """Return the effect of another weak type: what the value is combined with has another dtype."""
+    if None in (one.weak, other.weak) or one.weak == other.weak:
+        return None
+    words = ("strongly typed", "weakly typed")
+    sentence = f"{words[bool(one.weak)]} → {words[bool(other.weak)]}"
+    return ShownEffect(Effect.OTHER_OUTPUT, sentence, step, sentence)
 
 
 def _devices(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from conformance.model.verdicts import Verdict
 from reports.analysis.effects.derive import of_job
 from reports.analysis.effects.digest import RAISED, job_end
 from reports.store.alike import failed
-from reports.store.codes import DTYPE, SHAPE, VALUE, WITHOUT_THE_FIX
+from reports.store.codes import DTYPE, SHAPE, VALUE, WEAK_TYPE, WITHOUT_THE_FIX
 from reports.store.older import code_of
 from reports.store.outcomes import Outcome
 
@@ -27,7 +27,8 @@ _AGAIN = ("second call", " again")  # how the names of steps end that repeat one
 _WRONG = {
     VALUE: "other numbers",
     SHAPE: "other shape",
-    DTYPE: "other dtype or weak type",
+    DTYPE: "other dtype",
+    WEAK_TYPE: "other weak type",
 }
 _WELL = "exit 0"  # how a process of a plain job ends that ends well
 _PRINTED = 60  # characters of what a job printed

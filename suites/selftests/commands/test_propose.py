@@ -211,7 +211,7 @@ def test_another_weak_type_is_named_and_not_the_right_values_beside_it(proposed:
     found = proposed([weak()], one=one)
     assert [each.explains for each in found.add] == [True]
     saw = toml(found)["saw"]
-    assert saw == {"code": "dtype", "leaves": [{"dtype": "^float32$", "weak_type": False}]}
+    assert saw == {"code": "weak type", "leaves": [{"dtype": "^float32$", "weak_type": False}]}
     known = entry(saw=saw)
     assert proposed([weak()], known, one=one).add == []
     other = proposed([weak(dtype="float16")], known, one=one)
@@ -301,7 +301,7 @@ def test_an_entry_about_two_kinds_of_findings_pins_the_printed_value(proposed: A
     for each in seen["observations"]:
         each["steps"][0]["value"]["leaves"][0]["values"][0] = 7.0
     saw = toml(proposed([seen], one=one))["saw"]
-    assert (sorted(saw), saw["code"]) == (["code", "returned"], ["dtype", "value"])
+    assert (sorted(saw), saw["code"]) == (["code", "returned"], ["value", "weak type"])
 
 
 def noting(figure: str, value: Any) -> Any:
