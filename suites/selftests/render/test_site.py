@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import Environment
 from records import Record, cell, clause, observation, raised, sample_step, target
 from sample_results import HOSTILE, sample
 from site_pages import HEAD, Tags, goal, loaded, search_rows, with_lines
@@ -263,6 +264,18 @@ def test_the_same_results_give_the_same_bytes(load_records: Any, tmp_path: Path)
     build(results, tmp_path / "b")
     assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["0.jsonl", "a", "b"]
+
+
+def test_a_second_site_compiles_no_template(
+    load_records: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = render(load_records(HEAD))
+
+    def refuse(*_: Any, **__: Any) -> None:
+        pytest.fail("a template is compiled again")
+
+    monkeypatch.setattr(Environment, "compile", refuse)
+    assert render(load_records(HEAD)) == first
 
 
 def test_an_earlier_site_is_replaced_whole(load_records: Any, tmp_path: Path) -> None:
