@@ -24,6 +24,7 @@ from conformance.catalogue.claims import load_claims
 from conformance.commandline.ending import reason
 from conformance.judging import deviations
 from conformance.model.verdicts import RECORDED, Verdict
+from conformance.worker.folders import sweep
 from harness.plugin import changed, hosting, options, replacing, resumed_cells, sharding
 from harness.plugin.lost import Lost
 from harness.plugin.options import Options
@@ -38,7 +39,6 @@ from harness.running.background import Outcome
 from harness.running.cells import CellId
 from harness.running.fleet import LocalFleet
 from harness.running.pool import Spent
-from harness.running.scratch import sweep
 from harness.running.shares import HostAllocator, Shares
 from harness.targets.target import TargetError
 

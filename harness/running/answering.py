@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from conformance.worker.folders import Scratch
 from harness.targets.target import Target, worker_environment
 
 DEADLINE_S = 900.0
@@ -24,8 +23,8 @@ def answer(
     target: Target, module: str, asked: Any, *, variables: Mapping[str, str] | None = None
 ) -> Any:
     """Run `python -m module ANSWER ASKED` and return what it wrote; AnswerError if it failed."""
-    with tempfile.TemporaryDirectory(prefix="conformance-answer-") as folder:
-        output, question = Path(folder) / "answer.json", Path(folder) / "asked.json"
+    with Scratch("answer") as folder:
+        output, question = folder / "answer.json", folder / "asked.json"
         question.write_text(json.dumps(asked), "utf-8")
         try:
             done = subprocess.run(

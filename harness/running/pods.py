@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from conformance.model.records import Growth
+from conformance.worker.folders import Scratch
 from harness.targets.platforms import PLATFORMS, TPU_COMPILE
 from harness.targets.target import Target, describe, provision, worker_environment
 
@@ -53,8 +52,8 @@ def lines(growths: Sequence[Growth]) -> Iterator[str]:
 
 def _compiled(target: Target) -> list[dict[str, Any]]:
     environment = worker_environment(target, os.environ, platform=PLATFORMS[TPU_COMPILE])
-    with tempfile.TemporaryDirectory(prefix="conformance-pods-") as folder:
-        file = Path(folder) / "pods.jsonl"
+    with Scratch("pods") as folder:
+        file = folder / "pods.jsonl"
         try:
             done = subprocess.run(
                 [target.python, "-m", MODULE, file],
