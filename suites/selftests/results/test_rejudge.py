@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import lzma
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fake_pool import SPEC, FakePool, cell_of, record_of, runner_on
-from judged import clause_of
+from fake_pool import FACTS, SPEC, FakePool, cell_of, record_of, runner_on
+from judged import clause_of, entry
 from records import doubled, observations, returned, strength, timing
 
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.loading import Catalogue
+from conformance.judging.deviations import Deviation
 from conformance.model.records import Cell
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
@@ -30,6 +34,7 @@ GOOD = clause_of(returns(doubled))
 OTHER = clause_of(returns(doubled), "errors.other")
 GONE = clause_of(returns(doubled), "errors.gone")
 WRONG = returned([0.0, 0.0])
+KNOWN = entry(saw={"code": "value"})
 
 
 def silent(text: str) -> None:
@@ -43,12 +48,14 @@ def _catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rejudging.deviations, "load_all", tuple)
 
 
-def written(path: Path, run: str, *cells: tuple[Clause, object]) -> Path:
+def written(
+    path: Path, run: str, *cells: tuple[Clause, object], facts: Mapping[str, Any] = FACTS
+) -> Path:
     """A file of these cells; the recorder says when, so later ones are newer."""
     clauses = {clause.id: clause for clause, _ in cells}
     recorder = Recorder(path, run, Catalogue(clauses), load_claims())
     for clause, seen in cells:
-        runner = runner_on(FakePool(seen), clause)
+        runner = runner_on(FakePool(seen, facts=facts), clause)
         recorder.cell(record_of(runner, cell_of(clause)), runner.facts[SPEC])
     recorder.close()
     return path
@@ -93,6 +100,40 @@ def test_a_red_cell_stays_red_and_one_that_was_not_run_stays_so(tmp_path: Path) 
     a.write_text(text)
     rejudge([a], tmp_path / "all.jsonl", silent)
     assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, Verdict.NOT_RUN)]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.NOT_RUN, Verdict.FLAKY])
+def test_what_no_single_observation_decides_stays_as_it_was_recorded(
+    tmp_path: Path, verdict: Verdict
+) -> None:
+    """The record of a flaky cell has good observations as well: they do not make it green."""
+    a = written(tmp_path / "a.jsonl", "a", (GOOD, observations()))
+    recorded = f'"verdict":"{Verdict.CONFORMS}"'
+    assert recorded in a.read_text()
+    a.write_text(a.read_text().replace(recorded, f'"verdict":"{verdict}"'))
+    rejudge([a], tmp_path / "all.jsonl", silent)
+    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, verdict)]
+
+
+@pytest.mark.parametrize(
+    ("entries", "verdict"),
+    [
+        ([], Verdict.DEVIATES),
+        ([KNOWN], Verdict.KNOWN_DEVIATION),
+        ([replace(KNOWN, packages={"flax": ">=0.12"})], Verdict.KNOWN_DEVIATION),
+        ([replace(KNOWN, packages={"flax": "<0.12"})], Verdict.DEVIATES),
+        ([KNOWN, KNOWN], Verdict.DEVIATES),
+    ],
+    ids=["none", "one", "of its packages", "of other packages", "two"],
+)
+def test_a_cell_is_known_by_the_one_entry_that_is_about_its_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: list[Deviation], verdict: Verdict
+) -> None:
+    monkeypatch.setattr(rejudging.deviations, "load_all", lambda: tuple(entries))
+    has = {**FACTS, "packages": {"flax": "0.12.8"}}
+    a = written(tmp_path / "a.jsonl", "a", (GOOD, observations(WRONG)), facts=has)
+    rejudge([a], tmp_path / "all.jsonl", silent)
+    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, verdict)]
 
 
 def test_what_is_no_more_is_left_out_and_counted(tmp_path: Path) -> None:
