@@ -137,9 +137,9 @@ def _rows_of(module: Module, table: ast.expr, key: str) -> Iterator[Found]:
             if value is not None:
                 yield from _rows_of(module, value, key)
         case ast.Name(name):
-            source, there = module.imported.get(name, ("", None))
-            if there is not None and source.startswith(OURS):
-                yield from _rows_of(module_of(source), ast.Name(there, ast.Load()), key)
+            source, original = module.imported.get(name, ("", None))
+            if original is not None and source.startswith(OURS):
+                yield from _rows_of(module_of(source), ast.Name(original, ast.Load()), key)
         case ast.Dict(keys, values):
             for at, value in zip(keys, values, strict=True):
                 if at is None:

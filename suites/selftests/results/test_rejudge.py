@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +75,20 @@ def test_every_cell_stands_once_in_the_order_of_clauses(tmp_path: Path) -> None:
         (OTHER.id, Verdict.CONFORMS),
         (GOOD.id, Verdict.CONFORMS),
     ]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["red first", "red last"])
+def test_of_records_of_one_second_the_last_one_counts(tmp_path: Path, order: int) -> None:
+    red = written(tmp_path / "a.jsonl", "a", (GOOD, observations(WRONG)))
+    green = written(tmp_path / "b.jsonl", "b", (GOOD, observations()))
+    for file in (red, green):
+        text = re.sub(
+            '"started":"[^"]*"', '"started":"2026-01-02T03:04:05+00:00"', file.read_text()
+        )
+        file.write_text(text)
+    rejudge([red, green][::order], tmp_path / "all.jsonl", silent)
+    last = Verdict.CONFORMS if order > 0 else Verdict.DEVIATES
+    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, last)]
 
 
 def test_what_stands_beside_cells_is_taken_over_once(tmp_path: Path) -> None:
