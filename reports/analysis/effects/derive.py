@@ -19,6 +19,7 @@ from reports.store.codes import (
     DONATION,
     DTYPE,
     MEMORY,
+    OF_VALUES,
     SHAPE,
     VALUE,
     WARNING,
@@ -31,11 +32,9 @@ OF_ALL_ROWS = "the array is of all processes' rows, not of this process's rows"
 NO_BASELINE = "the baseline says nothing of it"
 
 # How the values are wrong that are of no known mistake, by the code of what differs.
-_WRONG = {VALUE: "wrong values", SHAPE: "wrong shape", DTYPE: "wrong dtype"}
+_KINDS = {VALUE: "wrong values", SHAPE: "wrong shape", DTYPE: "wrong dtype"}
 _OF_CODE = {
-    VALUE: Effect.WRONG_NUMBERS,
-    SHAPE: Effect.WRONG_NUMBERS,
-    DTYPE: Effect.WRONG_NUMBERS,
+    **dict.fromkeys(OF_VALUES, Effect.WRONG_NUMBERS),
     WEAK_TYPE: Effect.OTHER_OUTPUT,
     COLLECTIVE: Effect.MOVES_MORE,
     MEMORY: Effect.NEEDS_MORE_MEMORY,
@@ -49,7 +48,7 @@ _WORDS_KEPT = 5
 # How a process of a plain job is named as a step, and how it ends: by a signal, or not at all.
 _JOB, _HANGS, _SIGNAL = "process ", "hangs", "SIG"
 _DEADLOCK = "Deadlock"  # what a probe raises in place of threads that never return
-_SECOND = ("second call", " again")  # how the names of steps end that repeat one
+REPEATS = ("second call", " again")  # how the names of steps end that repeat one
 # What a probe counted and returned, which no user's program computes.
 _COUNTED = {"as often as it was traced after each call": "The function is traced again"}
 
@@ -202,7 +201,7 @@ def _fails_again(before: Step | None, step: Step) -> bool:
     """Return whether a step raised that repeats one that did not."""
     return (
         step.outcome == RAISED
-        and step.name.endswith(_SECOND)
+        and step.name.endswith(REPEATS)
         and before is not None
         and before.outcome == RETURNED
     )
@@ -215,11 +214,11 @@ def _deadlocked(step: Step) -> bool:
 
 def _wrong(step: Step) -> Failed | None:
     """Return the comparison by which a value differs from the model; None if none does."""
-    return next((one for one in step.failed if one.code in _WRONG or one.mistake), None)
+    return next((one for one in step.failed if one.code in OF_VALUES or one.mistake), None)
 
 
 def _other_numbers(step: Step, wrong: Failed, before: str = "") -> ShownEffect:
-    kind = f"it is {message_kept(wrong.mistake)}" if wrong.mistake else _WRONG[wrong.code]
+    kind = f"it is {message_kept(wrong.mistake)}" if wrong.mistake else _KINDS[wrong.code]
     sentence = f"{before}returns: {_cut(wrong.saw)}"
     return ShownEffect(Effect.WRONG_NUMBERS, sentence, step.name, f"{before}{kind}")
 

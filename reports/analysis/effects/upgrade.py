@@ -91,58 +91,68 @@ class _Made:
 
     def upgrade(self) -> Upgrade:
         before_of, after_of = self.effects.column(self.old), self.effects.column(self.new)
-        effects, places = self.effects.in_rows(self.old, self.new), self._places
+        effects = self.effects.in_rows(self.old, self.new)
         same, others = self._parted(effects)
         self.same_cells = len(same)
         self.compared.update(
-            places[row]
+            self._places[row]
             for row in same
             if (one := before_of[row]) is not None and one.digest is not None
         )
-        unknown: list[int] = []
-        for number in others:
-            one, other, change = before_of[number], after_of[number], effects[number]
-            if other is None or change is None:
-                unknown.append(number)
-                continue
-            before = one if one is not None and one.digest is not None else None
-            if before is not None:
-                self.compared.add(places[number])
-            if before is None and change.effect is Effect.NOT_MEASURED:
-                unknown.append(number)
-            # Cells of several versions that were recorded alike change alike.
-            alike = number, -1 if before is None else before.alike, other.alike
-            if alike not in self.known:
-                self.known[alike] = self._changed(number, before, other, change)
-            if (known := self.known[alike]) is None:
-                self.same_cells += change.effect is Effect.SAME
-                continue
-            self.changed.add(places[number])
-            self.found.setdefault(known.key, []).append(known.seen)
-            self.says.setdefault(known.key, known.says)
+        unknown = [
+            number
+            for number in others
+            if not self._noted(number, before_of[number], after_of[number], effects[number])
+        ]
         self._note_missing(unknown)
-        entries = [self._entry(key, some) for key, some in self.found.items()]
-        order = list(Group)
+        return self._whole()
+
+    def _noted(
+        self,
+        number: int,
+        one: Cellular | None,
+        other: Cellular | None,
+        change: ShownEffect | None,
+    ) -> bool:
+        """Note how a row changed; return False if that is unknown."""
+        if other is None or change is None:
+            return False
+        before = one if one is not None and one.digest is not None else None
+        if before is not None:
+            self.compared.add(self._places[number])
+        elif change.effect is Effect.NOT_MEASURED:
+            return False
+        # Cells of several versions that were recorded alike change alike.
+        alike = number, -1 if before is None else before.alike, other.alike
+        if alike not in self.known:
+            self.known[alike] = self._changed(number, before, other, change)
+        if (known := self.known[alike]) is None:
+            self.same_cells += change.effect is Effect.SAME
+            return True
+        self.changed.add(self._places[number])
+        self.found.setdefault(known.key, []).append(known.seen)
+        self.says.setdefault(known.key, known.says)
+        return True
+
+    def _whole(self) -> Upgrade:
+        """Return the upgrade of all that was noted."""
+        groups = list(Group)
+
+        def order(entry: Entry) -> tuple[int, bool, bool, int, str]:
+            compared = entry.compared
+            more = not (compared and entry.ran_before), not compared
+            return groups.index(entry.group), *more, -entry.programs, entry.title
+
         facts = {
             group: (_facts(self.compared, group), _facts(self.changed, group))
             for group in (ONE, SEVERAL)
         }
         compared, changed = (set.union(*some) for some in zip(*facts.values(), strict=True))
+        entries = (self._entry(key, some) for key, some in self.found.items())
         return Upgrade(
             self.old,
             self.new,
-            tuple(
-                sorted(
-                    entries,
-                    key=lambda e: (
-                        order.index(e.group),
-                        not (e.compared and e.ran_before),
-                        not e.compared,
-                        -e.programs,
-                        e.title,
-                    ),
-                )
-            ),
+            tuple(sorted(entries, key=order)),
             same=len(compared - changed),
             same_cells=self.same_cells,
             compared=len(compared),
@@ -153,7 +163,7 @@ class _Made:
             ),
         )
 
-    @property
+    @cached_property
     def _places(self) -> Sequence[tuple[str, str]]:
         """Return, per row, its number of processes and its fact."""
         kept = self.effects.kept(_place)

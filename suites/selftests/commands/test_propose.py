@@ -633,6 +633,23 @@ def returning(factor: float, jax: str) -> Any:
     return made
 
 
+def test_an_entry_says_that_it_does_not_excuse_all_its_cells(proposed: Any) -> None:
+    both, apart = returning(3, "0.9.0"), returning(3, "0.9.2")
+    right, wrong = apart["observations"]
+    right["steps"] = [returned(doubled(Place(TOPOLOGY, 0)), name="a call")]
+    wrong["steps"][0]["value"]["leaves"][0]["weak_type"] = True
+    one = clause(All((WEAKLY, returns(doubled))))
+    found = proposed([both, apart], one=one)
+    (made,) = found.add
+    assert made.seen["saw"]["code"] == ["dtype", "value"]
+    assert proposed([both], one=one).add[0].explains
+    assert not made.explains
+    assert record(found)["add"][0]["explains"] is False
+    said = [line for line in lines(found) if "it does not excuse all" in line]
+    assert len(said) == 1
+    assert "it does not excuse" not in "".join(lines(proposed([both], one=one)))
+
+
 def test_two_mistakes_have_entries_of_their_own(proposed: Any) -> None:
     mistakes = {"half (0.5)": lambda p: doubled(p) / 2, "twice": lambda p: doubled(p) * 2}
     one = clause(returns(doubled, mistakes=mistakes))
