@@ -28,7 +28,8 @@ from reports.analysis.effects.changed import (
     Upgrade,
     processes,
 )
-from reports.analysis.effects.derive import OF_ALL_ROWS, failing
+from reports.analysis.effects.derive import OF_ALL_ROWS, alone, failing
+from reports.analysis.effects.digest import RAISED, Digest
 from reports.analysis.effects.effect import SAME, Effect, ShownEffect
 from reports.analysis.effects.explained import UNEXPLAINED, By, Why
 from reports.analysis.effects.pairs import Cellular, Effects, Row, Side, cell_of
@@ -216,6 +217,8 @@ class _Made:
             sides = self.old, self.new
             cells = (cell_of(self.results, seen.clause, seen.topology, side) for side in sides)
             why = self.effects.why(seen.shown, *cells)
+        if why.by is By.ENDED and before is not None and _failed(before.digest, shown.step):
+            group = Group.REPAIRED
         return _Changed(seen, self._key(seen, group, why), why.says), compared
 
     def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
@@ -223,6 +226,8 @@ class _Made:
             group = Group.OUTPUT
         elif group is Group.OTHER_ERROR and _became_right(seen):
             group = Group.REPAIRED  # the error is now the one that is expected
+        if why.by is By.ENDED and group is Group.REPAIRED:
+            return _Key(group, By.CAUSE, why.slug, "", "")
         if why.by is By.DOCUMENT:
             return _Key(group, why.by, "", why.slug, "")
         if why.by is not By.NOTHING:
@@ -337,7 +342,8 @@ class _Made:
     def _title_and_sentence(self, cause: Cause | None, example: Seen, key: _Key) -> tuple[str, str]:
         """Return a title, and the sentence below it."""
         if cause is not None and key.by is By.ENDED:
-            return f"Known issue that ended: {cause.title}", f"Before: {cause.sentence}"
+            # The new cell conforms, so that its clause's title says what happens now.
+            return self.results.clauses[example.clause].title.rstrip("."), ""
         if cause is not None:
             return cause.title, cause.sentence
         if key.by is By.DOCUMENT:
@@ -419,6 +425,16 @@ def _became_right(seen: Seen) -> bool:
     return seen.verdict is Verdict.CONFORMS and seen.before in FAILED
 
 
+def _failed(before: Digest | None, step: str) -> bool:
+    """Return whether a program failed before: it crashed, hung, gave wrong values, raised in a
+    later call, or raised in one process and not in another.
+    """
+    if before is None:
+        return False
+    raised = any(one.outcome == RAISED and one.name == step for _, one in before.steps())
+    return raised or bool(alone(before))
+
+
 def _alone(clause: Clause) -> bool:
     return {processes(one) for one in clause.topologies} == {ONE}
 
@@ -445,6 +461,6 @@ _BY_SHAPE = (Group.MOVES_MORE, Group.LIES, Group.WARNS)
 _BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
 _TITLES = {
     Group.MOVES_MORE: "{}",
-    Group.LIES: "A result is in another place: {}",
+    Group.LIES: "A result has another placement: {}",
     Group.WARNS: "A warning: {}",
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from reports.analysis.effects.changed import Entry, Group, Upgrade, in_processes
 from reports.analysis.effects.edits import Edit, by_title, edits
+from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Side
 from reports.analysis.effects.plan import Plan, by_weight, plan
 from reports.analysis.effects.remedies import Help, Remedy
@@ -19,7 +20,7 @@ from reports.store.results import Results
 MOST_BYTES = 1024 * 1024  # of a comment or a step summary on GitHub
 MOST_REMEDIES = 4  # of an entry in text
 ALL = "--all"  # the option that prints everything
-UNCOMPARED = "Not compared: the old side was not run, or says nothing. This is the new side alone."
+UNCOMPARED = "Not compared: the old version has no result. This is the result of the new version."
 # What differs without an error or a warning.
 SILENT = (Group.WRONG_NUMBERS, Group.MOVES_MORE, Group.MEMORY, Group.LIES)
 
@@ -84,6 +85,8 @@ def notes(entry: Entry) -> Iterator[str]:
     """Yield what a reader must know beside the sentence."""
     if entry.second_call:
         yield "The first call works, the second fails."
+    if entry.by is By.ENDED and entry.cause is not None:
+        yield f"Before: {entry.cause.title}."
     if entry.whole is not None:
         yield f"The same defect as: {entry.whole.title.rstrip('.')}."
     if not entry.compared:
@@ -123,7 +126,7 @@ def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
     yield f"{found.same} of {counted(found.compared, 'test')} give the same result"
     if lines := list(_outdated(found)):
         yield ""
-        yield "Upgrade with JAX"
+        yield "Upgrade these libraries with JAX"
         yield from (f"  {line}" for line in lines)
     yield from _change_lines(known, whole=whole)
     if lines := list(_libraries(found)):
@@ -253,7 +256,7 @@ def _averts(edit: Edit) -> str:
 def _parts(results: Results, found: Upgrade) -> Iterator[list[str]]:
     yield [f"# {_name(found.old)} → {_name(found.new)}", "", in_markdown(summary(found))]
     if lines := [f"- {in_markdown(line)}" for line in _outdated(found)]:
-        yield ["## Upgrade with JAX", "", *lines]
+        yield ["## Upgrade these libraries with JAX", "", *lines]
     yield from _edit_parts(results, found)
     if lines := [f"- {in_markdown(line)}" for line in _libraries(found)]:
         yield ["## Libraries", "", *lines]
