@@ -130,8 +130,9 @@ def _without_effect(effects: Effects) -> tuple[tuple[str, str, tuple[Link, ...]]
     rest = [one for one in effects.results.causes.values() if worst.get(one.cause) is None]
     lists = (
         (
-            "issues without a difference between versions",
-            "Tests fail because of these, in the same way in every version that has them.",
+            "issues without an effect in the table",
+            "Tests fail because of these, but a comparison with legacy pmap or another version shows "
+            "no effect.",
             [one for one in rest if one.cause in worst],
         ),
         (

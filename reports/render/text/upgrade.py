@@ -7,7 +7,6 @@ from typing import Any
 
 from reports.analysis.effects.changed import Entry, Group, Upgrade, in_processes
 from reports.analysis.effects.edits import Edit, by_title, edits
-from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Side
 from reports.analysis.effects.plan import Plan, by_weight, plan
 from reports.analysis.effects.remedies import Help, Remedy
@@ -85,8 +84,6 @@ def notes(entry: Entry) -> Iterator[str]:
     """Yield what a reader must know beside the sentence."""
     if entry.second_call:
         yield "The first call works, the second fails."
-    if entry.by is By.ENDED and entry.cause is not None:
-        yield f"Before: {entry.cause.title}."
     if entry.whole is not None:
         yield f"The same defect as: {entry.whole.title.rstrip('.')}."
     if not entry.compared:
