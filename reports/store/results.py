@@ -60,7 +60,8 @@ class Results:
 
     `labels` and `names` are the targets' for people and for programs; `grid` is clause id to the
     topologies where it should have run; `timings` are the figures that illustrate a cell; `growths`
-    what was compiled for TPU pods, beside its clause.
+    what was compiled for TPU pods, beside its clause. `absent` counts the clauses that were left
+    out because no file has a result of them.
     """
 
     targets: tuple[Target, ...]
@@ -78,6 +79,7 @@ class Results:
     strength: Mapping[str, Strength] = field(default_factory=dict)
     growths: tuple[Growth, ...] = ()
     environments: tuple[Target, ...] = ()  # a record per run and target, with what was installed
+    absent: int = 0
 
     def outcome(self, key: CellKey) -> Outcome:
         """The outcome of a cell, `not run` with the reason where no file has it."""

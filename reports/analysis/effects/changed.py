@@ -174,7 +174,7 @@ def in_processes(entries: Iterable[Entry]) -> str:
         return "one process or several"
     [place] = places
     more = frozenset().union(*(one.matters for one in some)) - places
-    return f"{place}; its programs were not run with several" if more else place
+    return f"{place}; not tested with several" if more else place
 
 
 @dataclass(frozen=True, slots=True)
