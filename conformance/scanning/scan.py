@@ -26,6 +26,7 @@ from conformance.scanning.interpreter import Interpreter
 from conformance.scanning.matching import findings
 from conformance.scanning.notebooks import Cell
 from conformance.scanning.project import Project
+from conformance.scanning.relevance import EVALUATED, FOLLOWED, Relevance, Verdict
 from conformance.scanning.rules import Rules
 from conformance.scanning.scopes import Scope
 from conformance.scanning.sources import (
@@ -49,7 +50,7 @@ from conformance.scanning.values import (
 from conformance.scanning.versions import Release, release
 
 _SETUP = "setup.py"  # a program that is read for its requirements as well
-MOST_ROUNDS = 3  # modules that export what modules export
+MOST_ROUNDS = 4  # modules that export what modules export
 CHUNK = 50  # files that a process is given at once
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
 _WORD = re.compile(r"\w+")
@@ -91,7 +92,7 @@ def scan(
     python = [one for one in files if one.kind == PYTHON]
     modules = {dotted_name(one.inside): (str(one.file), one.path) for one in python}
     whole = Part(unread=list(left))
-    relevant, others = _relevant(python, rules.relevance(), whole)
+    relevant, followed, others = _relevant(python, Relevance(rules), whole)
     required: list[tuple[str, SpecifierSet]] = []
     for one in files:
         if one.kind != PYTHON or one.inside.name == _SETUP:
@@ -99,7 +100,7 @@ def scan(
     rules = rules.without([needs for needs in rules.needed() if texts.satisfied(needs, required)])
     progress(f"files: {len(files)}; to be evaluated: {len(relevant)}")
     jax = release(new.rpartition("@")[2])
-    task = Task(rules, modules, _worth_reading(relevant, python), jax)
+    task = Task(rules, modules, _worth_reading([*relevant, *followed], python), jax)
     _evaluate(task, relevant, processes, whole, progress)
     for _ in range(MOST_ROUNDS):
         more = _importing(others, whole.exports)
@@ -179,19 +180,26 @@ def _parts(task: Task, chunks: Sequence[Sequence[str]], processes: int) -> Itera
 
 
 def _relevant(
-    files: Sequence[Listed], is_relevant: Callable[[str], bool], whole: Part
-) -> tuple[list[Listed], list[Listed]]:
-    """Return the files in which a rule may match, and the others."""
-    relevant: list[Listed] = []
-    others: list[Listed] = []
+    files: Sequence[Listed], relevance: Relevance, whole: Part
+) -> tuple[list[Listed], list[Listed], list[Listed]]:
+    """Return the files in which a rule may match, of the others those that are followed where they
+    are imported, and all others.
+    """
+    verdicts: dict[Listed, Verdict] = {}
     for one in files:
         try:
-            text = read_python(one.file).text
+            verdicts[one] = relevance.verdict(read_python(one.file).text)
         except UnreadableError as error:
             whole.unread.append(Unread(one.path, str(error)))
-            continue
-        (relevant if is_relevant(text) else others).append(one)
-    return relevant, others
+    relevant = [
+        one
+        for one, verdict in verdicts.items()
+        if verdict.use == EVALUATED or not verdict.keywords.isdisjoint(relevance.seen)
+    ]
+    known = frozenset(relevant)
+    others = [one for one in verdicts if one not in known]
+    followed = [one for one in others if verdicts[one].use == FOLLOWED]
+    return relevant, followed, others
 
 
 def _importing(files: Sequence[Listed], exports: set[tuple[str, str]]) -> list[Listed]:

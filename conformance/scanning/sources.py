@@ -29,6 +29,7 @@ class UnreadableError(ValueError):
 _OF_SEVERAL_PROCESSES = re.compile(
     r"distributed\.initialize|\bprocess_(?:index|count)\b|\bhost_(?:id|count)\b|\bmultihost_utils\b"
 )
+_USES_PMAP = re.compile(r"\.pmap\b|\bpmap\(|\bimport\b[^\n]*\bpmap\b")
 _OF_EXPLICIT_AXES = re.compile(
     r"\bjax\.(?:sharding\.)?(?:reshard|explicit_axes)\("
     r"|\bfrom jax(?:\.sharding)? import [^\n]*\b(?:reshard|explicit_axes)\b"
@@ -69,6 +70,11 @@ class Source:
     def of_several_processes(self) -> bool:
         """Return whether a program is written for several processes."""
         return _OF_SEVERAL_PROCESSES.search(self.text) is not None
+
+    @cached_property
+    def uses_pmap(self) -> bool:
+        """Return whether a program uses pmap: this is asked for each of its functions."""
+        return _USES_PMAP.search(self.text) is not None
 
     @cached_property
     def tree(self) -> cst.Module:
