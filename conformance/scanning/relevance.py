@@ -32,8 +32,7 @@ _KEYWORDS = re.compile(r"[(,]\s*\*\*")  # `**options`, also of a definition
 class _Need:
     """What a text has if a rule may match in it."""
 
-    words: frozenset[str]
-    last: str  # of the words
+    words: tuple[str, ...]
     is_name: bool = False  # the last word is where a name is used, in no comment
     passed: frozenset[str] = frozenset()  # the call passes one of these, by keyword
 
@@ -76,9 +75,9 @@ class _Text:
 
     def uses(self, need: _Need) -> bool:
         """Return whether it may use a name: as an attribute, by an import, or by `getattr`."""
-        if not need.words <= self.words:
+        if not self.words.issuperset(need.words):
             return False
-        return not need.is_name or need.last in self._names or self.imports_all
+        return not need.is_name or need.words[-1] in self._names or self.imports_all
 
     def passes(self, need: _Need) -> bool:
         """Return whether a call has a keyword that a rule is about, if it is about any."""
@@ -92,19 +91,27 @@ class Relevance:
         finds = [rule.find for event in (NAME, CALL) for rule in rules.of_event(event)]
         self._needs = _by_word(need for find in finds for need in _needs(find))
         self._followed = _by_word(need for find in finds for need in _loosely(find))
-        self._patterns = [pattern for pattern, _ in rules.texts()]
+        # Without a leading \b the search begins with a literal, which is far faster.
+        self._patterns = [
+            re.compile(pattern.pattern.removeprefix(r"\b")) for pattern, _ in rules.texts()
+        ]
         some = (need.passed for each in self._needs.values() for need in each)
         self._passed = frozenset[str]().union(*some)
-        self.seen: set[str] = set()  # keywords of rules that are words of some file
+        all_needs = (*self._needs.values(), *self._followed.values())
+        # Most files have none of these few: the first words of names, packages.
+        self._first = tuple({need.words[0] for each in all_needs for need in each})
+        self.seen: set[str] = set()  # keywords of rules that some file contains
 
     def verdict(self, text: str) -> Verdict:
         """Return what a file is by its text."""
-        read = _Text(text)
-        self.seen |= read.words & self._passed
-        if any(seed in text for seed in _SEEDS):
+        self.seen.update(one for one in self._passed - self.seen if one in text)
+        if any(seed in text for seed in _SEEDS) or any(one.search(text) for one in self._patterns):
             return Verdict(EVALUATED)
+        if not any(first in text for first in self._first):
+            return Verdict(UNRELATED)
+        read = _Text(text)
         needs = [one for one in _about(self._needs, read) if read.uses(one)]
-        if any(map(read.passes, needs)) or any(one.search(text) for one in self._patterns):
+        if any(map(read.passes, needs)):
             return Verdict(EVALUATED)
         if not any(map(read.uses, _about(self._followed, read))):
             return Verdict(UNRELATED)
@@ -116,7 +123,7 @@ def _by_word(needs: Iterable[_Need]) -> dict[str, list[_Need]]:
     """Return needs by the word of each that fewest files have: the last one."""
     found: dict[str, list[_Need]] = {}
     for one in dict.fromkeys(needs):
-        found.setdefault(one.last, []).append(one)
+        found.setdefault(one.words[-1], []).append(one)
     return found
 
 
@@ -127,19 +134,19 @@ def _about(needs: Mapping[str, list[_Need]], text: _Text) -> Iterator[_Need]:
 def _needs(find: Find) -> Iterator[_Need]:
     """Yield what a text has if a rule matches in it, one of them."""
     if literals := _literals(find):
-        yield from (_Need(frozenset({one}), one) for one in literals)
+        yield from (_Need((one,)) for one in literals)
         return
     for name in find.where.get("name", frozenset()):
         passed = _only_by_keyword(find, name)
         for words in spellings(name):
-            yield _Need(frozenset(words), words[-1], is_name=True, passed=passed)
+            yield _Need(words, is_name=True, passed=passed)
 
 
 def _loosely(find: Find) -> Iterator[_Need]:
     """Yield what a text has if it is about what a rule is about."""
     literals = _literals(find)
     for words in {(one,) for one in literals} or map(_parts, find.where.get("name", ())):
-        yield _Need(frozenset(words), words[-1], is_name=len(words[-1]) <= _SHORT)
+        yield _Need(words, is_name=len(words[-1]) <= _SHORT)
 
 
 def _literals(find: Find) -> set[str]:
