@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 FIXTURE = "fixture"  # of a function: pytest passes its result to parameters of its name
 
 OF_A_PARAMETER = "of a parameter"
-_USES_PMAP = re.compile(r"\.pmap\b|\bpmap\(|\bimport\b[^\n]*\bpmap\b")
 _FACTS = frozenset({OF_A_PARAMETER, "tree unknown"})
 
 
@@ -33,7 +32,7 @@ def assumed(run: Interpreter, function: Function) -> tuple[Argument, ...]:
     node = function.node
     if not isinstance(node, cst.FunctionDef):
         return ()
-    trees = _first_rows_of(node) if _USES_PMAP.search(function.scope.source.text) else ""
+    trees = _first_rows_of(node) if function.scope.source.uses_pmap else ""
     found = []
     for one in _parameters(node):
         name = one.name.value

@@ -320,11 +320,28 @@ NOT_LEAVES = frozenset(
 
 def is_alias(name: str) -> bool:
     """Return whether an object has several qualified names, of which this is one."""
-    return (
-        name in _ONE_NAME
-        or name in _ONE_NAME.values()
-        or any(name.startswith(new) for _, new in _MOVED)
+    return name in _ONE_NAME or _is_target(name)
+
+
+def _is_target(name: str) -> bool:
+    """Return whether other names are made this one."""
+    return name in _ONE_NAME.values() or any(name.startswith(new) for _, new in _MOVED)
+
+
+def spellings(name: str) -> tuple[tuple[str, ...], ...]:
+    """Return the words that a file contains if it uses a qualified name: all words of it, or the
+    first and the last of any name that is made this one.
+    """
+    if _is_target(name):
+        names = (name, *(old for old, new in _ONE_NAME.items() if new == name))
+        parts = [one.split(".") for one in names]
+        return tuple(dict.fromkeys((one[0], one[-1]) for one in parts))
+    others = (
+        f"{old}." + name.removeprefix(f"{new}.")
+        for old, new in _ONE_NAME.items()
+        if name.startswith(f"{new}.")
     )
+    return tuple(tuple(one.split(".")) for one in (name, *others))
 
 
 @functools.cache

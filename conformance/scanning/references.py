@@ -193,6 +193,10 @@ def _note_call(
     name: str,
     options: dict[str, Argument],
 ) -> None:
+    if "one process" in run.within and name in OF_ALL_PROCESSES:
+        maps.one_process(run, scope, node, PMAP)
+    if name not in run.wanted:
+        return
     facts = maps.passed_facts(options, SIGNATURES.get(name, ()))
     tags: set[str] = set()
     for one in options.values():
@@ -219,8 +223,6 @@ def _note_call(
         inside = {**words, "map": kind}
         inside.pop("value")
         run.note(scope, "body", node, inside, captures)
-    if "one process" in run.within and name in OF_ALL_PROCESSES:
-        maps.one_process(run, scope, node, PMAP)
 
 
 def _transformation(

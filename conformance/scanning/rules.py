@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from packaging.specifiers import SpecifierSet
@@ -11,17 +11,11 @@ from packaging.version import InvalidVersion, Version
 
 from conformance.catalogue.causes import Cause, Shows
 from conformance.catalogue.finds import CALL, NAME, OUTPUT, REQUIREMENT, TEXT, Find
-from conformance.scanning.events import AND, Event
+from conformance.scanning.events import Event
 from conformance.scanning.findings import ORDER, UNCHANGED, Change, Issue
-from conformance.scanning.names import canonical, is_alias
+from conformance.scanning.names import canonical
 from conformance.scanning.values import EXPLICIT, GLOBAL, PMAP, SHARD_MAP
 from conformance.spec.names import JAX
-
-# Words of which a file has one, if it has anything that the evaluation of maps can recognise.
-_SEEDS = ("pmap", "shard_map")
-_SHORT = 3  # letters: such a name is a common word
-_SHORT_NAME = r"\.{0}\b|\bimport\b[^\n]*\b{0}\b"
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +65,6 @@ class Rules:
         """Return the qualified names that rules are about."""
         return frozenset(name for _, name in self.by_name)
 
-    def relevance(self) -> Callable[[str], bool]:
-        """Return a function that says whether a rule may match in a Python file, by its text."""
-        some = [rule.find for event in (NAME, CALL) for rule in self.of_event(event)]
-        by_last: dict[str, set[frozenset[str]]] = {}
-        for words in {words for find in some for words in _words_of(find)}:
-            by_last.setdefault(words[-1], set()).add(frozenset(words))
-        short = {
-            word: re.compile(_SHORT_NAME.format(word)) for word in by_last if len(word) <= _SHORT
-        }
-        patterns = [pattern for pattern, _ in self.texts()]
-
-        def is_relevant(text: str) -> bool:
-            if any(seed in text for seed in _SEEDS):
-                return True
-            words = frozenset(_WORD.findall(text))
-            return any(
-                any(some <= words for some in by_last[last])
-                and (last not in short or short[last].search(text) is not None)
-                for last in words & by_last.keys()
-            ) or any(pattern.search(text) for pattern in patterns)
-
-        return is_relevant
-
     def needed(self) -> frozenset[str]:
         """Return the requirements that make rules superfluous."""
         some = (rule.find.needs for each in self.by_event.values() for rule in each)
@@ -117,26 +88,6 @@ class Rules:
             for rule in self.of_event(TEXT)
             for text in sorted(rule.find.where.get("text", ()))
         )
-
-
-def _words_of(find: Find) -> set[tuple[str, ...]]:
-    """Return words, of which a file contains all of one tuple if a rule matches in it."""
-    literals = {
-        part.partition("=")[2]
-        for word in find.where.get("value", ())
-        for part in word.split(AND)
-        if part.startswith("name=")
-    }
-    names = find.where.get("name", frozenset())
-    return {(one,) for one in literals} or {_parts(one) for one in names}
-
-
-def _parts(name: str) -> tuple[str, ...]:
-    """Return the words that a file contains if it has a qualified name: all of it, unless JAX has
-    the object elsewhere as well.
-    """
-    parts = tuple(name.split("."))
-    return (parts[0], parts[-1]) if is_alias(name) else parts
 
 
 def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules:

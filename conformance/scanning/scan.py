@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
@@ -26,6 +28,7 @@ from conformance.scanning.interpreter import Interpreter
 from conformance.scanning.matching import findings
 from conformance.scanning.notebooks import Cell
 from conformance.scanning.project import Project
+from conformance.scanning.relevance import EVALUATED, FOLLOWED, Relevance, Verdict
 from conformance.scanning.rules import Rules
 from conformance.scanning.scopes import Scope
 from conformance.scanning.sources import (
@@ -49,10 +52,11 @@ from conformance.scanning.values import (
 from conformance.scanning.versions import Release, release
 
 _SETUP = "setup.py"  # a program that is read for its requirements as well
-MOST_ROUNDS = 3  # modules that export what modules export
+MOST_ROUNDS = 4  # modules that export what modules export
 CHUNK = 50  # files that a process is given at once
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
 _WORD = re.compile(r"\w+")
+MOST_KEPT = 200  # files that a process keeps parsed, for the next ones that import them
 FEW = 30  # files for which starting processes is not worth it
 
 
@@ -91,7 +95,7 @@ def scan(
     python = [one for one in files if one.kind == PYTHON]
     modules = {dotted_name(one.inside): (str(one.file), one.path) for one in python}
     whole = Part(unread=list(left))
-    relevant, others = _relevant(python, rules.relevance(), whole)
+    relevant, followed, others = _relevant(python, Relevance(rules), whole)
     required: list[tuple[str, SpecifierSet]] = []
     for one in files:
         if one.kind != PYTHON or one.inside.name == _SETUP:
@@ -99,10 +103,11 @@ def scan(
     rules = rules.without([needs for needs in rules.needed() if texts.satisfied(needs, required)])
     progress(f"files: {len(files)}; to be evaluated: {len(relevant)}")
     jax = release(new.rpartition("@")[2])
-    task = Task(rules, modules, _worth_reading(relevant, python), jax)
+    task = Task(rules, modules, _worth_reading([*relevant, *followed], python), jax)
     _evaluate(task, relevant, processes, whole, progress)
+    imported: dict[Listed, frozenset[str]] = {}
     for _ in range(MOST_ROUNDS):
-        more = _importing(others, whole.exports)
+        more = _importing(others, whole.exports, imported)
         if not more:
             break
         others = [one for one in others if one not in more]
@@ -168,48 +173,69 @@ def _evaluate(
 
 
 def _parts(task: Task, chunks: Sequence[Sequence[str]], processes: int) -> Iterator[Part]:
+    evaluation = Evaluation(task)
     if processes == 1:
-        yield from (evaluate(task, chunk) for chunk in chunks)
+        yield from map(evaluation, chunks)
         return
     try:
-        yield from answers(partial(evaluate, task), chunks, processes)
+        yield from answers(evaluation, chunks, processes)
     except LostProcessError as error:
         message = "a process that evaluates files was killed; scan a part of the tree"
         raise PathError(message) from error
 
 
 def _relevant(
-    files: Sequence[Listed], is_relevant: Callable[[str], bool], whole: Part
-) -> tuple[list[Listed], list[Listed]]:
-    """Return the files in which a rule may match, and the others."""
-    relevant: list[Listed] = []
-    others: list[Listed] = []
+    files: Sequence[Listed], relevance: Relevance, whole: Part
+) -> tuple[list[Listed], list[Listed], list[Listed]]:
+    """Return the files in which a rule may match, of the others those that are followed where they
+    are imported, and all others.
+    """
+    verdicts: dict[Listed, Verdict] = {}
     for one in files:
         try:
-            text = read_python(one.file).text
+            verdicts[one] = relevance.verdict(read_python(one.file).text)
         except UnreadableError as error:
             whole.unread.append(Unread(one.path, str(error)))
-            continue
-        (relevant if is_relevant(text) else others).append(one)
-    return relevant, others
+    relevant = [
+        one
+        for one, verdict in verdicts.items()
+        if verdict.use == EVALUATED or not verdict.keywords.isdisjoint(relevance.seen)
+    ]
+    known = frozenset(relevant)
+    others = [one for one in verdicts if one not in known]
+    followed = [one for one in others if verdicts[one].use == FOLLOWED]
+    return relevant, followed, others
 
 
-def _importing(files: Sequence[Listed], exports: set[tuple[str, str]]) -> list[Listed]:
-    """Return the files that import a module and use one of the names that it exports."""
+def _importing(
+    files: Sequence[Listed],
+    exports: set[tuple[str, str]],
+    imported: dict[Listed, frozenset[str]],
+) -> list[Listed]:
+    """Return the files that import a module and use one of the names that it exports.
+
+    `imported` keeps the words of each file's imports for the next round.
+    """
     by_module: dict[str, set[str]] = {}
     for module, name in exports:
         by_module.setdefault(module, set()).add(name)
-    found = []
-    for one in files:
-        try:
-            text = read_python(one.file).text
-        except UnreadableError:
-            continue
-        imported = _words_of_imports(text)
-        names = {name for module in imported & by_module.keys() for name in by_module[module]}
-        if not names.isdisjoint(_WORD.findall(text)):
-            found.append(one)
-    return found
+    return [one for one in files if _uses_export(one, by_module, imported)]
+
+
+def _uses_export(
+    listed: Listed, by_module: Mapping[str, set[str]], imported: dict[Listed, frozenset[str]]
+) -> bool:
+    words = imported.get(listed)
+    if words is not None and words.isdisjoint(by_module):
+        return False
+    try:
+        text = read_python(listed.file).text
+    except UnreadableError:
+        return False
+    words = imported[listed] = _words_of_imports(text)
+    names = {name for module in words & by_module.keys() for name in by_module[module]}
+    written = [name for name in names if name in text]
+    return bool(written) and not frozenset(_WORD.findall(text)).isdisjoint(written)
 
 
 def _text_file(listed: Listed, rules: Rules, whole: Part) -> list[tuple[str, SpecifierSet]]:
@@ -248,22 +274,49 @@ def _keep(
 # In each process
 
 
-def _interpreter(task: Task) -> Interpreter:
-    def read(module: str) -> Source | None:
-        file, path = task.modules[module]
-        try:
-            code = read_python(Path(file))
-            return Source(path, module, code.text, code.cells)
-        except UnreadableError:
-            return None
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Evaluates modules of the tree in this process, which keeps what it has parsed."""
 
-    paths = {name: path for name, (_, path) in task.modules.items()}
-    return Interpreter(Project(paths, read, task.relevant), task.rules.names(), task.jax)
+    task: Task
+
+    @cached_property
+    def read(self) -> Callable[[str], Source | None]:
+        """Return the function that reads a module: other chunks import the same ones."""
+        return lru_cache(MOST_KEPT)(partial(_source, self.task))
+
+    def __call__(self, modules: Sequence[str]) -> Part:
+        """Return the findings of some modules."""
+        paths = {name: path for name, (_, path) in self.task.modules.items()}
+        project = Project(paths, self.read, self.task.relevant)
+        run = Interpreter(project, self.task.rules.names(), self.task.jax)
+        with _without_collector():
+            return _evaluated(run, self.task, modules)
 
 
-def evaluate(task: Task, modules: Sequence[str]) -> Part:
-    """Evaluate modules of the tree in this process."""
-    run, part = _interpreter(task), Part()
+def _source(task: Task, module: str) -> Source | None:
+    file, path = task.modules[module]
+    try:
+        code = read_python(Path(file))
+    except UnreadableError:
+        return None
+    return Source(path, module, code.text, code.cells)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Look for no cycles of garbage meanwhile: there are few, among millions of nodes."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _evaluated(run: Interpreter, task: Task, modules: Sequence[str]) -> Part:
+    part = Part()
     for name in modules:
         source = run.project.source(name)
         if source is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -29,6 +30,7 @@ class UnreadableError(ValueError):
 _OF_SEVERAL_PROCESSES = re.compile(
     r"distributed\.initialize|\bprocess_(?:index|count)\b|\bhost_(?:id|count)\b|\bmultihost_utils\b"
 )
+_USES_PMAP = re.compile(r"\.pmap\b|\bpmap\(|\bimport\b[^\n]*\bpmap\b")
 _OF_EXPLICIT_AXES = re.compile(
     r"\bjax\.(?:sharding\.)?(?:reshard|explicit_axes)\("
     r"|\bfrom jax(?:\.sharding)? import [^\n]*\b(?:reshard|explicit_axes)\b"
@@ -71,14 +73,20 @@ class Source:
         return _OF_SEVERAL_PROCESSES.search(self.text) is not None
 
     @cached_property
+    def uses_pmap(self) -> bool:
+        """Return whether a program uses pmap: this is asked for each of its functions."""
+        return _USES_PMAP.search(self.text) is not None
+
+    @cached_property
     def tree(self) -> cst.Module:
         """Return the syntax tree; UnreadableError if the text is not Python or is nested too
         deeply.
         """
         check_depth(self.text)
         try:
-            return cst.parse_module(self.text)
-        except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
+            with _unvalidated():
+                return cst.parse_module(self.text)
+        except cst.ParserSyntaxError as error:
             raise UnreadableError(f"LibCST cannot parse it: {error}".split("\n")[0]) from error
         except RecursionError as error:
             raise UnreadableError("it is nested too deeply") from error
@@ -112,6 +120,21 @@ class Source:
         if len(some) == 1:
             return some[0][at.column - 1 : at.end_column - 1]
         return "\n".join([some[0][at.column - 1 :], *some[1:-1], some[-1][: at.end_column - 1]])
+
+
+@contextmanager
+def _unvalidated() -> Iterator[None]:
+    """Let LibCST make nodes without validating each, which its parser has no need for."""
+    validate = cst.CSTNode.__post_init__
+    cst.CSTNode.__post_init__ = _valid  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        cst.CSTNode.__post_init__ = validate  # type: ignore[method-assign]
+
+
+def _valid(node: cst.CSTNode) -> None:
+    pass
 
 
 def read_python(file: Path) -> Notebook:
@@ -188,7 +211,19 @@ def check_depth(text: str) -> None:
         depth += 1
         if depth > MOST_DEPTH:
             raise UnreadableError(f"it is nested more than {MOST_DEPTH} deep")
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        level = [child for node in level for child in _children(node)]
+
+
+_NO_CHILD = frozenset({str, int, bool, type(None), ast.Load, ast.Store, ast.Del})
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the children of a node that may have children, faster than `ast.iter_child_nodes`."""
+    for value in vars(node).values():
+        if type(value) is list:
+            yield from (one for one in value if isinstance(one, ast.AST))
+        elif type(value) not in _NO_CHILD and isinstance(value, ast.AST):
+            yield value
 
 
 def dotted_name(path: PurePosixPath) -> str:

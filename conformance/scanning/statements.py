@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
@@ -45,14 +45,16 @@ def block(run: Interpreter, scope: Scope, body: Body) -> bool:
 
 
 def _in_order(run: Interpreter, scope: Scope, body: Body) -> bool:
-    if isinstance(body, cst.SimpleStatementSuite):
+    statements: Any = body
+    if isinstance(body, cst.IndentedBlock):
+        statements = body.body
+    elif isinstance(body, cst.SimpleStatementSuite):
         return any(small(run, scope, one) for one in body.body)
-    statements = body.body if isinstance(body, cst.BaseSuite) else body
     for one in statements:
         if run.exhausted():
             return False
         run.steps += 1
-        if statement(run, scope, one):  # type: ignore[arg-type]
+        if statement(run, scope, one):
             return True
     return False
 
@@ -66,73 +68,73 @@ def hoist(scope: Scope, body: Sequence[cst.CSTNode]) -> None:
 
 def statement(run: Interpreter, scope: Scope, node: cst.BaseStatement) -> bool:
     """Evaluate a statement; return whether nothing after it is reached."""
-    match node:
-        case cst.SimpleStatementLine():
-            return any(small(run, scope, one) for one in node.body)
-        case cst.FunctionDef():
-            _define(run, scope, node)
-        case cst.ClassDef():
-            _define_class(run, scope, node)
-        case cst.If():
-            return _if(run, scope, node)
-        case cst.For():
-            _for(run, scope, node)
-        case cst.While():
-            run.evaluate(scope, node.test)
-            _loop(run, scope, node.body)
-            if node.orelse is not None:
-                block(run, scope, node.orelse.body)
-        case cst.With():
-            return _with(run, scope, node)
-        case cst.Try() | cst.TryStar():
-            return _try(run, scope, node)
-        case cst.Match():
-            run.evaluate(scope, node.subject)
-            before = dict(scope.variables)
-            states = [before]
-            for case in node.cases:
-                scope.variables = dict(before)
-                block(run, scope, case.body)
-                states.append(scope.variables)
-            scope.taken_over(*states)
-    return False
+    evaluated = _STATEMENTS.get(type(node))
+    return evaluated is not None and bool(evaluated(run, scope, node))
 
 
 def small(run: Interpreter, scope: Scope, node: cst.BaseSmallStatement) -> bool:
     """Evaluate a simple statement; return whether nothing after it is reached."""
-    match node:
-        case cst.Expr():
-            value = run.evaluate(scope, node.value)
-            if "set mesh" in value.tags:  # for all that follows
-                run.under = (*run.under, "set mesh")
-            expressions.dropped(run, scope, node, value)
-        case cst.Assign() | cst.AnnAssign() | cst.AugAssign():
-            _assignment(run, scope, node)
-        case cst.Return():
-            value = (
-                run.evaluate(scope, node.value) if node.value is not None else Constant(value=None)
-            )
-            run.frames[-1].returns.append(value)
-            return True
-        case cst.Raise():
-            if node.exc is not None:
-                run.evaluate(scope, node.exc)
-            return True
-        case cst.Assert():
-            run.evaluate(scope, node.test)
-        case cst.Import():
-            imports.import_modules(run, scope, node)
-        case cst.ImportFrom():
-            imports.import_names(run, scope, node)
-        case cst.Del():
-            if isinstance(node.target, cst.Name):
-                scope.variables.pop(node.target.value, None)
-        case cst.Global() | cst.Nonlocal():
-            for one in node.names:
-                scope.declare(one.name.value, of_module=isinstance(node, cst.Global))
-        case cst.Break() | cst.Continue():
-            return True
-    return False
+    evaluated = _SMALL_STATEMENTS.get(type(node))
+    return evaluated is not None and bool(evaluated(run, scope, node))
+
+
+def _line(run: Interpreter, scope: Scope, node: cst.SimpleStatementLine) -> bool:
+    return any(small(run, scope, one) for one in node.body)
+
+
+def _while(run: Interpreter, scope: Scope, node: cst.While) -> None:
+    run.evaluate(scope, node.test)
+    _loop(run, scope, node.body)
+    if node.orelse is not None:
+        block(run, scope, node.orelse.body)
+
+
+def _match(run: Interpreter, scope: Scope, node: cst.Match) -> None:
+    run.evaluate(scope, node.subject)
+    before = dict(scope.variables)
+    states = [before]
+    for case in node.cases:
+        scope.variables = dict(before)
+        block(run, scope, case.body)
+        states.append(scope.variables)
+    scope.taken_over(*states)
+
+
+def _expression(run: Interpreter, scope: Scope, node: cst.Expr) -> None:
+    value = run.evaluate(scope, node.value)
+    if "set mesh" in value.tags:  # for all that follows
+        run.under = (*run.under, "set mesh")
+    expressions.dropped(run, scope, node, value)
+
+
+def _return(run: Interpreter, scope: Scope, node: cst.Return) -> bool:
+    value = run.evaluate(scope, node.value) if node.value is not None else Constant(value=None)
+    run.frames[-1].returns.append(value)
+    return True
+
+
+def _raise(run: Interpreter, scope: Scope, node: cst.Raise) -> bool:
+    if node.exc is not None:
+        run.evaluate(scope, node.exc)
+    return True
+
+
+def _assert(run: Interpreter, scope: Scope, node: cst.Assert) -> None:
+    run.evaluate(scope, node.test)
+
+
+def _delete(run: Interpreter, scope: Scope, node: cst.Del) -> None:
+    if isinstance(node.target, cst.Name):
+        scope.variables.pop(node.target.value, None)
+
+
+def _declare(run: Interpreter, scope: Scope, node: cst.Global | cst.Nonlocal) -> None:
+    for one in node.names:
+        scope.declare(one.name.value, of_module=isinstance(node, cst.Global))
+
+
+def _leave_round(run: Interpreter, scope: Scope, node: cst.Break | cst.Continue) -> bool:
+    return True
 
 
 def _assignment(
@@ -430,3 +432,36 @@ def _is_of_imports(handler: cst.ExceptHandler | cst.ExceptStarHandler) -> bool:
     caught = handler.type
     names = [one.value for one in caught.elements] if isinstance(caught, cst.Tuple) else [caught]
     return any(isinstance(one, cst.Name) and one.value in _OF_IMPORTS for one in names)
+
+
+# How each kind of statement is evaluated; True if nothing after it is reached. Looked up by type:
+# LibCST's classes are abstract base classes, of which each `isinstance` calls a function.
+_Evaluated = Callable[[Any, Scope, Any], bool | None]
+_STATEMENTS: Mapping[type[cst.CSTNode], _Evaluated] = {
+    cst.SimpleStatementLine: _line,
+    cst.FunctionDef: _define,
+    cst.ClassDef: _define_class,
+    cst.If: _if,
+    cst.For: _for,
+    cst.While: _while,
+    cst.With: _with,
+    cst.Try: _try,
+    cst.TryStar: _try,
+    cst.Match: _match,
+}
+_SMALL_STATEMENTS: Mapping[type[cst.CSTNode], _Evaluated] = {
+    cst.Expr: _expression,
+    cst.Assign: _assignment,
+    cst.AnnAssign: _assignment,
+    cst.AugAssign: _assignment,
+    cst.Return: _return,
+    cst.Raise: _raise,
+    cst.Assert: _assert,
+    cst.Import: imports.import_modules,
+    cst.ImportFrom: imports.import_names,
+    cst.Del: _delete,
+    cst.Global: _declare,
+    cst.Nonlocal: _declare,
+    cst.Break: _leave_round,
+    cst.Continue: _leave_round,
+}
