@@ -51,7 +51,8 @@ def test_each_implementation_is_shown_in_the_newest_jax_that_has_it(tmp_path: Pa
         *moves(MAPPED, "new_pmap", {"all-reduce": 16}),
         *moves(JITTED, "jax", {"all-reduce": 12, "all-gather": 4}),
     )
-    (row,) = page.communication
+    (group,) = page.communication
+    (row,) = group.rows
     legacy, new, shard_map, jit = row.entries
     assert legacy is not None
     assert (legacy.text, legacy.jax) == ("all-reduce 16 B", "0.9.2")
@@ -64,7 +65,8 @@ def test_each_implementation_is_shown_in_the_newest_jax_that_has_it(tmp_path: Pa
 
 def test_a_step_that_communicates_nothing_says_so(tmp_path: Path) -> None:
     page = page_of(tmp_path, *moves(MAPPED, "new_pmap", {}), *moves(JITTED, "jax", {}))
-    (row,) = page.communication
+    (group,) = page.communication
+    (row,) = group.rows
     assert [one and one.text for one in row.entries] == [None, "nothing", None, "nothing"]
 
 
@@ -79,7 +81,8 @@ def test_memory_is_in_multiples_of_the_state(tmp_path: Path) -> None:
         ran(LARGE, "new_pmap", notes[0], "memory"),
         ran(LARGE_JITTED, "jax", notes[1], "memory"),
     )
-    (row,) = page.memory
+    (group,) = page.memory
+    (row,) = group.rows
     assert [one and one.text for one in row.entries] == [
         None,
         "2.0 x the state",
