@@ -225,7 +225,8 @@ LIBRARIES: Mapping[str, Idiom] = table(
     Idiom(
         "flax-train-state",
         "flax's TrainState with optax's momentum",
-        state_of_flax(lambda state, loss: (state.params, state.step)),
+        # A TrainState counts its steps with a Python number.
+        state_of_flax(lambda state, loss: (state.params, jnp.asarray(state.step, jnp.int32))),
         once(wrapped.with_momentum),
         reduced(WIDTH),
         requires=("flax", "optax"),

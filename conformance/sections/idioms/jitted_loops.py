@@ -130,28 +130,59 @@ def nested(mean: Body) -> Program:
 
 
 def logged(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
-    """The losses of all rows are logged to the host by one callback, from within the step."""
-    lines: list[Any] = []
+    """Each device logs its rows' numbers and losses by a callback that is `partitioned`."""
+    lines: list[tuple[int, float]] = []
+
+    def note(numbers: Any, losses: Any) -> None:
+        lines.extend(zip(numbers.tolist(), losses.tolist(), strict=True))
+
+    def body(weights: Any, numbers: Any, x: Any, y: Any) -> Any:
+        losses = ((x @ weights - y) ** 2).mean(1)
+        jax.debug.callback(note, numbers, losses, partitioned=True)
+        return losses.mean()
+
+    evaluate = jax.jit(watch.traced(body), out_shardings=whole(impl))
+    numbers = sharded(impl, cluster.mine(np.arange(cluster.topology.devices)))
+
+    def turn(n: int) -> Any:
+        lines.clear()
+        mean = evaluate(WEIGHTS, numbers, *sharded_batch(impl, cluster, n))
+        jax.block_until_ready(mean)
+        jax.effects_barrier()
+        return mean, np.array(sorted(lines), np.float32)
+
+    return turn
+
+
+def gathered(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
+    """A callback as it is by default: one call has the losses of all rows."""
+    calls: list[Any] = []
 
     def body(weights: Any, x: Any, y: Any) -> Any:
         losses = ((x @ weights - y) ** 2).mean(1)
-        jax.debug.callback(lambda rows: lines.append(np.asarray(rows)), losses)
+        jax.debug.callback(lambda rows: calls.append(np.asarray(rows)), losses)
         return losses.mean()
 
     evaluate = jax.jit(watch.traced(body), out_shardings=whole(impl))
 
     def turn(n: int) -> Any:
-        lines.clear()
+        calls.clear()
         mean = evaluate(WEIGHTS, *sharded_batch(impl, cluster, n))
         jax.block_until_ready(mean)
         jax.effects_barrier()
-        return mean, list(lines)
+        return mean, list(calls)
 
     return turn
 
 
-def losses_once(place: Place, n: int) -> Any:
-    """The mean loss, and one call's losses of all rows."""
+def mean_and_lines(place: Place, n: int) -> Any:
+    """The mean loss once, and each row's number and loss."""
+    mean, lines = log_of_losses(place, n)
+    return mean[0], lines
+
+
+def mean_and_call(place: Place, n: int) -> Any:
+    """The mean loss once, and the losses of all rows in one call."""
     mean, lines = log_of_losses(place, n)
     return mean[0], [lines[:, 1]]
 
@@ -199,9 +230,17 @@ LOOPS: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "callback",
-        "Losses logged by a callback",
+        "Losses logged by a callback with partitioned=True",
         logged,
-        losses_once,
+        mean_and_lines,
+        lambda place: {"all-reduce": FLOAT_BYTES},
+        topologies=ONE_PROCESS,
+    ),
+    Idiom(
+        "callback-gathered",
+        "Losses logged by a callback without partitioned=True",
+        gathered,
+        mean_and_call,
         lambda place: {"all-reduce": FLOAT_BYTES},
         topologies=ONE_PROCESS,
     ),
