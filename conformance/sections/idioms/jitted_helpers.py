@@ -25,14 +25,17 @@ from conformance.sections.idioms import (
     Watch,
     examples,
     follow,
+    own_losses,
 )
 from conformance.sections.idioms import descend as descend_in_a_map
 from conformance.sections.idioms.checks import in_a_jit, of_the_mapped
+from conformance.sections.idioms.evaluation import WEIGHTS
+from conformance.sections.idioms.evaluation import mean_loss as mean_loss_of_all
 from conformance.sections.idioms.generator import SEED
 from conformance.sections.idioms.helpers import DRAWS, averaged, checked, drawn
 from conformance.sections.idioms.jitted import ZERO, mean_loss
 from conformance.sections.idioms.models import reduced
-from conformance.sections.idioms.project_helpers import drawn_by_process, losses, of_the_variant
+from conformance.sections.idioms.project_helpers import drawn_by_process, of_the_variant
 from conformance.sections.idioms.sharded import sharded, sharded_batch, split, whole
 from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS
@@ -175,7 +178,8 @@ def host_mean(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     average = jax.jit(watch.traced(lambda rows: rows.mean()), out_shardings=whole(impl))
 
     def turn(n: int) -> Any:
-        number = np.float32(cluster.mine(losses(cluster, n)).mean())
+        losses = own_losses(WEIGHTS, *examples(cluster, n))
+        number = np.float32(cluster.mine(losses).mean())  # another one in each process
         return first(average(broadcast_copies(impl, cluster, number)))
 
     return turn
@@ -238,7 +242,7 @@ HELPERS: Mapping[str, Idiom] = table(
         "host-number",
         "A number of the host, averaged over the processes,",
         host_mean,
-        lambda place, n: np.float32(losses(place, n).mean()),
+        mean_loss_of_all,
         lambda place: {"all-reduce": FLOAT_BYTES},
         order=None,
     ),

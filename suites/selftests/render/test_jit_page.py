@@ -12,14 +12,26 @@ from reports.store.results import load
 
 MAPPED, JITTED = "idioms.training.pmean", "idioms.jit.descent"
 LARGE, LARGE_JITTED = "idioms.memory.kept", "idioms.jit-memory.kept"
+EVALUATED, EVALUATED_JITTED = "idioms.evaluation.gathered", "idioms.jit.gathered"
+AT_SIZE, AT_SIZE_JITTED = "idioms.at-size.bias", "idioms.jit-at-size.bias"
 SUFFIX = ".no-new-collective"
 OF_JAX = {"jax": "returns the model's values"}
 HEAD = [
     target("0.9.2"),
     target("0.12.0"),
     claim("migrate-pmap.errors"),
-    *(clause(one) for one in (MAPPED, f"{MAPPED}{SUFFIX}", LARGE)),
-    *(clause(one, expected=OF_JAX) for one in (JITTED, f"{JITTED}{SUFFIX}", LARGE_JITTED)),
+    *(clause(one) for one in (MAPPED, f"{MAPPED}{SUFFIX}", EVALUATED, AT_SIZE, LARGE)),
+    *(
+        clause(one, expected=OF_JAX)
+        for one in (
+            JITTED,
+            f"{JITTED}{SUFFIX}",
+            EVALUATED_JITTED,
+            f"{EVALUATED_JITTED}{SUFFIX}",
+            AT_SIZE_JITTED,
+            LARGE_JITTED,
+        )
+    ),
 ]
 
 
@@ -68,6 +80,33 @@ def test_a_step_that_communicates_nothing_says_so(tmp_path: Path) -> None:
     (group,) = page.communication
     (row,) = group.rows
     assert [one and one.text for one in row.entries] == [None, "nothing", None, "nothing"]
+
+
+def test_patterns_stand_under_their_subjects(tmp_path: Path) -> None:
+    page = page_of(
+        tmp_path,
+        *moves(JITTED, "jax", {}),
+        *moves(EVALUATED_JITTED, "jax", {}),
+    )
+    assert [(one.subject, len(one.rows)) for one in page.communication] == [
+        ("Training", 1),
+        ("Evaluation", 1),
+    ]
+
+
+def test_the_rows_of_a_pattern_have_its_name_once(tmp_path: Path) -> None:
+    cells = [ran(JITTED, "jax", {"collectives": {}}) | {"topology": one} for one in ("1x8", "2x2")]
+    head = [clause(JITTED, expected=OF_JAX, topologies=["1x8", "2x2"]), *cells]
+    (group,) = page_of(tmp_path, *head).communication
+    assert [(row.topology, row.span) for row in group.rows] == [("1x8", 2), ("2x2", 0)]
+
+
+def test_at_size_a_row_says_how_it_ended(tmp_path: Path) -> None:
+    page = page_of(tmp_path, ran(AT_SIZE_JITTED, "jax", None))
+    (group,) = page.at_size
+    (row,) = group.rows
+    assert row.entries[-1] is not None
+    assert row.entries[-1].text == "returns"
 
 
 def test_without_a_plain_jit_there_is_no_row(tmp_path: Path) -> None:
