@@ -228,7 +228,6 @@ LOOPS: Mapping[str, Sized] = table(
         "the old state and the new one",
         of_the_state(2),
         trained_for(2),
-        ONE_PROCESS,
     ),
     Sized(
         "donated",
@@ -237,7 +236,6 @@ LOOPS: Mapping[str, Sized] = table(
         "the state",
         of_the_state(1),
         trained_for(2),
-        ONE_PROCESS,
     ),
     Sized(
         "evaluated",
@@ -246,7 +244,6 @@ LOOPS: Mapping[str, Sized] = table(
         "the state",
         of_the_state(1),
         scored_when_trained,
-        ONE_PROCESS,
     ),
     Sized(
         "fetched",
@@ -291,7 +288,6 @@ LOOPS: Mapping[str, Sized] = table(
         "the weights, and a copy on each device",
         and_a_copy(1),
         scored_whole,
-        ONE_PROCESS,
     ),
     Sized(
         "whole-array",
@@ -300,7 +296,6 @@ LOOPS: Mapping[str, Sized] = table(
         "a copy on each device",
         of_the_state(1),
         scored_whole,
-        ONE_PROCESS,
     ),
     Sized(
         "initialised-whole",
@@ -309,7 +304,6 @@ LOOPS: Mapping[str, Sized] = table(
         "a copy on each device",
         of_the_state(1),
         scored_whole,
-        ONE_PROCESS,
     ),
 )
 
