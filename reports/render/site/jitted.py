@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from conformance.model.records import JAX
-from reports.analysis.effects.happened import happened
+from reports.analysis.effects.happened import RETURNS, happened
 from reports.analysis.effects.pairs import Effects
 from reports.render.measured import MOVED, ratio, times
 from reports.render.site.marks import Mark, mark_of
@@ -161,7 +161,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A pattern on a topology: an entry per column.
+    """A pattern on topologies of which all entries are equal: an entry per column.
 
     `span` is the number of the pattern's rows in the first of them, and 0 in the others.
     """
@@ -182,9 +182,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class JitPage:
-    """The tables by subject; `columns` are the implementations, with plain jit last."""
+    """The tables by subject; `columns` are the implementations, with plain jit last.
+
+    `newest` is the newest JAX in each column: an entry names its own where that is another.
+    """
 
     columns: tuple[str, ...]
+    newest: tuple[str, ...]
     communication: tuple[Group, ...]
     at_size: tuple[Group, ...]
     memory: tuple[Group, ...]
@@ -208,13 +212,21 @@ def pages(effects: Effects) -> Iterator[Page]:
 
 def jit_page(results: Results) -> JitPage:
     """Return the figures of each implementation in the newest JAX that has it."""
-    return JitPage(
-        columns=(*(implementation_words(name) for name in MAPS), "plain jit"),
-        communication=_groups(results, PATTERNS, _communication),
-        at_size=_groups(results, {"": AT_SIZE}, _ended),
-        memory=_groups(results, {"": LARGE}, _memory),
-        time=tuple(Group("", (row,)) for row in _times(results)),
+    tables = (
+        _groups(results, PATTERNS, _communication),
+        _groups(results, {"": AT_SIZE}, _ended),
+        _groups(results, {"": LARGE}, _memory),
+        tuple(Group("", (row,)) for row in _times(results)),
     )
+    columns = (*(implementation_words(name) for name in MAPS), "plain jit")
+    rows = [row for groups in tables for group in groups for row in group.rows]
+    newest = (_newest_of(row.entries[at] for row in rows) for at in range(len(columns)))
+    return JitPage(columns, tuple(newest), *tables)
+
+
+def _newest_of(entries: Iterable[Entry | None]) -> str:
+    found = (one.jax for one in entries if one is not None and one.jax)
+    return max(found, key=version_order, default="")
 
 
 def plain_jits() -> Iterator[str]:
@@ -238,13 +250,13 @@ def _rows(results: Results, pairs: Sequence[tuple[str, str]], entry: Any) -> Ite
             continue
         name = Link(results.clauses[mapped].title, clause_path(mapped))
         places = [*((mapped, each) for each in MAPS), (jitted, JAX)]
-        found = []
+        found: dict[tuple[Entry | None, ...], list[str]] = {}
         for topology in sorted(results.grid[jitted], key=topology_order):
             entries = tuple(entry(results, id, each, topology) for id, each in places)
             if entries[-1] is not None:
-                found.append((topology, entries))
-        for at, (topology, entries) in enumerate(found):
-            yield Row(name, topology, entries, 0 if at else len(found))
+                found.setdefault(entries, []).append(topology)
+        for at, (entries, topologies) in enumerate(found.items()):
+            yield Row(name, ", ".join(topologies), entries, 0 if at else len(found))
 
 
 def _newest(results: Results, id: str, name: str, topology: str) -> tuple[CellKey, Outcome] | None:
@@ -262,10 +274,13 @@ def _communication(results: Results, id: str, name: str, topology: str) -> Entry
     if found is None:
         return None
     key, values = found
-    outcome = results.outcome(key._replace(clause=f"{id}.no-new-collective"))
-    moved = collectives(outcome)
-    text = happened(outcome) if moved is None else collectives_text(moved)
-    return Entry(text, clause_path(id), key.target.jax or "", mark_of(values.verdict))
+    ended = happened(values)
+    moved = collectives(results.outcome(key._replace(clause=f"{id}.no-new-collective")))
+    if moved is None and ended == RETURNS:
+        moved = collectives(values)
+    words = [] if ended == RETURNS and moved is not None else [ended]
+    words += [] if moved is None else [collectives_text(moved)]
+    return Entry(", ".join(words), clause_path(id), key.target.jax or "", mark_of(values.verdict))
 
 
 def collectives(outcome: Outcome) -> Mapping[str, int] | None:

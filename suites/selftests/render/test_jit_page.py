@@ -5,7 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from records import Record, cell, claim, clause, observation, sample_step, target, write
+from records import (
+    Record,
+    cell,
+    claim,
+    clause,
+    observation,
+    raised,
+    sample_step,
+    target,
+    write,
+)
 
 from reports.render.site.jitted import JitPage, jit_page
 from reports.store.results import load
@@ -20,7 +30,10 @@ HEAD = [
     target("0.9.2"),
     target("0.12.0"),
     claim("migrate-pmap.errors"),
-    *(clause(one) for one in (MAPPED, f"{MAPPED}{SUFFIX}", EVALUATED, AT_SIZE, LARGE)),
+    *(
+        clause(one)
+        for one in (MAPPED, f"{MAPPED}{SUFFIX}", EVALUATED, f"{EVALUATED}{SUFFIX}", AT_SIZE, LARGE)
+    ),
     *(
         clause(one, expected=OF_JAX)
         for one in (
@@ -94,11 +107,54 @@ def test_patterns_stand_under_their_subjects(tmp_path: Path) -> None:
     ]
 
 
+def on(topology: str, *cells: Record) -> list[Record]:
+    return [one | {"topology": topology} for one in cells]
+
+
+def rows_of(folder: Path, *cells: Record) -> list[tuple[str, int]]:
+    both = {"expected": OF_JAX, "topologies": ["1x8", "2x2"]}
+    head = [clause(JITTED, **both), clause(f"{JITTED}{SUFFIX}", **both)]
+    (group,) = page_of(folder, *head, *cells).communication
+    return [(row.topology, row.span) for row in group.rows]
+
+
+def test_topologies_of_equal_entries_are_one_row(tmp_path: Path) -> None:
+    both = [on(one, *moves(JITTED, "jax", {})) for one in ("1x8", "2x2")]
+    assert rows_of(tmp_path, *both[0], *both[1]) == [("1x8, 2x2", 1)]
+
+
 def test_the_rows_of_a_pattern_have_its_name_once(tmp_path: Path) -> None:
-    cells = [ran(JITTED, "jax", {"collectives": {}}) | {"topology": one} for one in ("1x8", "2x2")]
-    head = [clause(JITTED, expected=OF_JAX, topologies=["1x8", "2x2"]), *cells]
-    (group,) = page_of(tmp_path, *head).communication
-    assert [(row.topology, row.span) for row in group.rows] == [("1x8", 2), ("2x2", 0)]
+    one = on("1x8", *moves(JITTED, "jax", {"all-gather": 32}))
+    two = on("2x2", *moves(JITTED, "jax", {"all-gather": 16}))
+    assert rows_of(tmp_path, *one, *two) == [("1x8", 2), ("2x2", 0)]
+
+
+def test_a_column_names_its_newest_jax(tmp_path: Path) -> None:
+    page = page_of(
+        tmp_path,
+        *moves(MAPPED, "legacy_pmap", {}, "0.9.2"),
+        *moves(MAPPED, "new_pmap", {}, "0.9.2"),
+        *moves(EVALUATED, "new_pmap", {}),
+        *moves(JITTED, "jax", {}),
+        *moves(EVALUATED_JITTED, "jax", {}),
+    )
+    assert page.newest == ("0.9.2", "0.12.0", "", "0.12.0")
+
+
+def test_what_raised_or_is_not_tested_for_communication_says_how_it_ended(tmp_path: Path) -> None:
+    refused = [observation(raised())]
+    page = page_of(
+        tmp_path,
+        cell(MAPPED, implementation="shard_map", target="jax==0.12.0", observations=refused),
+        ran(MAPPED, "new_pmap", {"collectives": {"all-reduce": 16}}),
+        *moves(JITTED, "jax", {}),
+    )
+    (group,) = page.communication
+    _, new, shard_map, _ = group.rows[0].entries
+    assert new is not None
+    assert new.text == "all-reduce 16 B"
+    assert shard_map is not None
+    assert shard_map.text == "raises ValueError"
 
 
 def test_at_size_a_row_says_how_it_ended(tmp_path: Path) -> None:
