@@ -6,7 +6,14 @@ from typing import Any
 
 import jax
 
-from conformance.sections.idioms.kernels import CALLS, DEADLINE_S, KERNELS, Kernel, data, right
+from conformance.sections.idioms.kernel_bodies import (
+    CALLS,
+    DEADLINE_S,
+    KERNELS,
+    Kernel,
+    data,
+    right,
+)
 from conformance.sections.idioms.sharded import sharded, split
 from conformance.sections.idioms.sized import ends_and_sum
 from conformance.spec.clause import devices

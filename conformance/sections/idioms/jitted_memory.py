@@ -13,30 +13,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.sections.idioms.memory import (
-    AHEAD,
-    FED,
-    and_a_copy,
-    large_batch,
-    scored_whole,
-    unaligned,
-)
 from conformance.sections.idioms.sharded import sharded, split, whole
 from conformance.sections.idioms.sized import (
+    AHEAD,
+    FED,
     RATE,
     Loop,
     Sized,
+    and_a_copy,
     ends_and_sum,
     examples,
     features,
     initial,
+    large_batch,
     needed,
     of_one,
     of_the_state,
     rows_of,
     scored_when_trained,
+    scored_whole,
     tables_after,
     trained_for,
+    unaligned,
     weigh,
 )
 from conformance.spec.clause import devices

@@ -134,6 +134,13 @@ AT_SIZE = tuple(
         "running",
     )
 )
+CHECKPOINTS = (
+    ("idioms.checkpoints.orbax-mapped", "idioms.jit-checkpoints.orbax"),
+    ("idioms.checkpoints.orbax-mapped-refused", "idioms.jit-checkpoints.orbax"),
+    ("idioms.checkpoints.orbax-one-copy", "idioms.jit-checkpoints.orbax"),
+    ("idioms.checkpoints.pickled", "idioms.jit-checkpoints.pickled"),
+    ("idioms.checkpoints.flax-bytes", "idioms.jit-checkpoints.flax-bytes"),
+)
 LARGE = (
     ("idioms.memory.kept", "idioms.jit-memory.kept"),
     ("idioms.memory.donated", "idioms.jit-memory.donated"),
@@ -191,6 +198,7 @@ class JitPage:
     newest: tuple[str, ...]
     communication: tuple[Group, ...]
     at_size: tuple[Group, ...]
+    checkpoints: tuple[Group, ...]
     memory: tuple[Group, ...]
     time: tuple[Group, ...]
 
@@ -199,7 +207,7 @@ def pages(effects: Effects) -> Iterator[Page]:
     """Yield the page, where a plain jit was run."""
     results = effects.results
     view = jit_page(results)
-    if view.communication or view.at_size or view.memory:
+    if view.communication or view.at_size or view.checkpoints or view.memory:
         yield Page(
             PAGE,
             "jit",
@@ -215,6 +223,7 @@ def jit_page(results: Results) -> JitPage:
     tables = (
         _groups(results, PATTERNS, _communication),
         _groups(results, {"": AT_SIZE}, _ended),
+        _groups(results, {"": CHECKPOINTS}, _ended),
         _groups(results, {"": LARGE}, _memory),
         tuple(Group("", (row,)) for row in _times(results)),
     )
@@ -231,7 +240,7 @@ def _newest_of(entries: Iterable[Entry | None]) -> str:
 
 def plain_jits() -> Iterator[str]:
     """Yield the ids of the clauses of plain jits that are compared with a map."""
-    for _, jitted in chain(AT_SIZE, LARGE, *PATTERNS.values()):
+    for _, jitted in chain(AT_SIZE, CHECKPOINTS, LARGE, *PATTERNS.values()):
         yield jitted
 
 
