@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 from fabricated import Steps, judgement_of, verdict_of
 from real import catalogue
-from records import gave
+from records import gave, leaf, returned
 
 from conformance.model.verdicts import Verdict
-from conformance.sections.idioms import MOVED, STEPS, Idiom
+from conformance.sections.idioms import MOVED, STEPS, Idiom, jitted_checkpoints, jitted_memory
+from conformance.sections.idioms.kernel_bodies import CALLS, KERNELS, Kernel, ends_of
+from conformance.sections.idioms.saving import RESUMED, SAVED, after, again
+from conformance.sections.idioms.sized import MULTIPLE, Sized
 from conformance.spec.clause import Clause
 from conformance.spec.containers import flattened
 from conformance.spec.names import JAX
+from conformance.spec.observation import from_json
 from conformance.spec.topology import Place, Topology
 from reports.render.site.jitted import PATTERNS, plain_jits
 
@@ -144,3 +148,84 @@ def test_more_communication_than_its_own_deviates(id: str) -> None:
 
 def test_each_plain_jit_of_a_pattern_is_in_the_catalogue() -> None:
     assert not set(plain_jits()) - set(catalogue().clauses)
+
+
+# --- At size, checkpoints, memory -----------------------------------------------------------------
+
+Correct = Callable[[Place], list[Any]]
+
+
+def computed(kernel: Kernel) -> Correct:
+    return lambda place: [gave(ends_of(kernel)(place), name=name) for name in CALLS]
+
+
+def resumed(place: Place) -> list[Any]:
+    state = jitted_checkpoints.one_copy(after(place, 2))
+    return [gave(np.array(True), name=SAVED), gave(state, name=RESUMED)]
+
+
+def measured(idiom: Sized) -> Correct:
+    def of(place: Place) -> list[Any]:
+        peak = {"what": idiom.text, "multiple": round(idiom.needs(place), 2)}
+        return [
+            returned(name="known", extra={"known": 1.0}),
+            returned(name="peak", extra={MULTIPLE: peak}),
+            gave(idiom.model(place), name="values"),
+        ]
+
+    return of
+
+
+OTHERS: dict[str, Correct] = {
+    **{f"idioms.jit-at-size.{key}": computed(kernel) for key, kernel in KERNELS.items()},
+    **{f"idioms.jit-checkpoints.{key}": resumed for key in jitted_checkpoints.FORMS},
+    **{f"idioms.jit-memory.{key}": measured(one) for key, one in jitted_memory.LOOPS.items()},
+}
+
+
+@pytest.mark.parametrize("id", OTHERS)
+def test_what_the_others_have_to_record_conforms(id: str) -> None:
+    for topology in topologies_of(id):
+        found = judgement_of(id, JAX, topology, OTHERS[id])
+        assert found.verdict == Verdict.CONFORMS, found.reason
+
+
+@pytest.mark.parametrize("id", OTHERS)
+def test_a_wrong_number_in_any_array_of_the_others_deviates(id: str) -> None:
+    topology = topologies_of(id)[-1]
+    last = OTHERS[id](Place(topology, 0))[-1]["value"]["leaves"]
+    for at in range(len(last)):
+
+        def wrong(place: Place, at: int = at) -> list[Any]:
+            steps = OTHERS[id](place)
+            leaves = steps[-1]["value"]["leaves"]
+            one = leaves[at]
+            array = from_json(one["values"], one["dtype"], one["shape"])
+            leaves[at] = leaf(array * 2 + 1)
+            return steps
+
+        assert verdict_of(id, JAX, topology, wrong) == Verdict.DEVIATES, at
+
+
+@pytest.mark.parametrize("key", jitted_memory.LOOPS)
+@pytest.mark.parametrize("copy", [-0.125, 0.125])
+def test_a_copy_more_or_less_deviates(key: str, copy: float) -> None:
+    id = f"idioms.jit-memory.{key}"
+
+    def wrong(place: Place) -> list[Any]:
+        known, peak, values = OTHERS[id](place)
+        note = peak["extra"][MULTIPLE]
+        peak["extra"] = {MULTIPLE: note | {"multiple": note["multiple"] + copy}}
+        return [known, peak, values]
+
+    assert verdict_of(id, JAX, Topology(1, 8), wrong) == Verdict.DEVIATES
+
+
+@pytest.mark.parametrize("key", jitted_checkpoints.FORMS)
+def test_a_step_from_the_state_before_deviates(key: str) -> None:
+    def wrong(place: Place) -> list[Any]:
+        state = jitted_checkpoints.one_copy(again(place))
+        return [resumed(place)[0], gave(state, name=RESUMED)]
+
+    id = f"idioms.jit-checkpoints.{key}"
+    assert verdict_of(id, JAX, Topology(1, 8), wrong) == Verdict.DEVIATES
