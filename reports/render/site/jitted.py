@@ -260,7 +260,8 @@ def _rows(results: Results, pairs: Sequence[tuple[str, str]], entry: Any) -> Ite
         name = Link(results.clauses[mapped].title, clause_path(mapped))
         places = [*((mapped, each) for each in MAPS), (jitted, JAX)]
         found: dict[tuple[Entry | None, ...], list[str]] = {}
-        for topology in sorted(results.grid[jitted], key=topology_order):
+        both = {*results.grid[mapped]} & {*results.grid[jitted]}
+        for topology in sorted(both, key=topology_order):
             entries = tuple(entry(results, id, each, topology) for id, each in places)
             if entries[-1] is not None:
                 found.setdefault(entries, []).append(topology)

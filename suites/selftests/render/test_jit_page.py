@@ -112,8 +112,13 @@ def on(topology: str, *cells: Record) -> list[Record]:
 
 
 def rows_of(folder: Path, *cells: Record) -> list[tuple[str, int]]:
-    both = {"expected": OF_JAX, "topologies": ["1x8", "2x2"]}
-    head = [clause(JITTED, **both), clause(f"{JITTED}{SUFFIX}", **both)]
+    both = {"topologies": ["1x8", "2x2"]}
+    of_jax = both | {"expected": OF_JAX}
+    head = [
+        clause(MAPPED, **both),
+        clause(JITTED, **of_jax),
+        clause(f"{JITTED}{SUFFIX}", **of_jax),
+    ]
     (group,) = page_of(folder, *head, *cells).communication
     return [(row.topology, row.span) for row in group.rows]
 
@@ -127,6 +132,18 @@ def test_the_rows_of_a_pattern_have_its_name_once(tmp_path: Path) -> None:
     one = on("1x8", *moves(JITTED, "jax", {"all-gather": 32}))
     two = on("2x2", *moves(JITTED, "jax", {"all-gather": 16}))
     assert rows_of(tmp_path, *one, *two) == [("1x8", 2), ("2x2", 0)]
+
+
+def test_a_topology_that_the_map_does_not_have_is_left_out(tmp_path: Path) -> None:
+    cells = [one for each in ("1x8", "2x2") for one in on(each, *moves(JITTED, "jax", {}))]
+    of_jax = {"topologies": ["1x8", "2x2"], "expected": OF_JAX}
+    head = [
+        clause(MAPPED, topologies=["2x2"]),
+        clause(JITTED, **of_jax),
+        clause(f"{JITTED}{SUFFIX}", **of_jax),
+    ]
+    (group,) = page_of(tmp_path, *head, *cells).communication
+    assert [row.topology for row in group.rows] == ["2x2"]
 
 
 def test_a_column_names_its_newest_jax(tmp_path: Path) -> None:
