@@ -5,14 +5,7 @@ One release saves a state and restores it. Processes share a folder.
 
 from __future__ import annotations
 
-import pickle
-import secrets
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -27,12 +20,21 @@ from conformance.sections.idioms.saving import (
     CLAIM,
     DEADLINE_S,
     ORBAX,
+    RESUMED,
+    SAVED,
+    Form,
     after,
+    again,
     nothing,
     on_all,
+    pickled,
+    read_by_flax,
     restored_by_orbax,
     saved_by_orbax,
+    shared_folder,
+    unpickled,
     update,
+    written_by_flax,
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere, of_pmaps
@@ -40,10 +42,9 @@ from conformance.spec.expectation import raises, returns, steps
 from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import SHARD_MAP
-from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.spec.topology import ONE_PROCESS
 from conformance.worker.protocols import Cluster, Implementation
 
-SAVED, RESUMED = "saved", "resumed"
 REFUSED = "Cannot serialize host local jax.Array"
 
 
@@ -53,49 +54,6 @@ def first_copy(leaf: Any) -> Any:
 
 
 # --- Saved and restored by one release ------------------------------------------------------------
-
-Save = Callable[[Path, Any], None]
-Restore = Callable[[Path, Any], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A way to save and restore a state; of `one_copy`, or of what the mapped function returned."""
-
-    key: str
-    text: str
-    save: Save
-    restore: Restore
-    one_copy: bool
-    requires: tuple[str, ...] = ()
-    topologies: tuple[str, ...] = ONE_AND_TWO
-    left_out: str = ""
-
-
-def pickled(folder: Path, state: Any) -> None:
-    """Write a pickle of the arrays of each process as they are."""
-    (folder / f"{jax.process_index()}.pickle").write_bytes(pickle.dumps(state))
-
-
-def unpickled(folder: Path, like: Any) -> Any:
-    """Read the pickle of this process."""
-    return pickle.loads((folder / f"{jax.process_index()}.pickle").read_bytes())
-
-
-def written_by_flax(folder: Path, state: Any) -> None:
-    """Write flax's bytes of the state, in the first process."""
-    from flax.serialization import to_bytes
-
-    if jax.process_index() == 0:
-        (folder / "state.msgpack").write_bytes(to_bytes(state))
-
-
-def read_by_flax(folder: Path, like: Any) -> Any:
-    """Read flax's bytes of a state."""
-    from flax.serialization import from_bytes
-
-    return from_bytes(like, (folder / "state.msgpack").read_bytes())
-
 
 FORMS: Mapping[str, Form] = table(
     Form(
@@ -136,24 +94,6 @@ FORMS: Mapping[str, Form] = table(
 )
 
 
-@contextmanager
-def shared_folder(cluster: Cluster) -> Iterator[Path]:
-    """A new folder for all processes, gone after all have left it."""
-    from jax.experimental import multihost_utils
-
-    number = np.uint32(secrets.randbits(32))
-    if cluster.topology.processes > 1:
-        number = multihost_utils.broadcast_one_to_all(number)
-    folder = Path(tempfile.gettempdir(), f"conformance-checkpoint-{int(number)}")
-    folder.mkdir(exist_ok=True)
-    try:
-        cluster.meet()
-        yield folder
-    finally:
-        cluster.meet()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def resumed(impl: Implementation, cluster: Cluster, form: Form) -> None:
     """A state is trained, saved, restored and trained for one more step."""
     step = impl.map(update(), AXIS)
@@ -186,11 +126,6 @@ def right() -> Expectation:
             mistakes={"a step from the state before": lambda place: on_all(place, again(place))},
         ),
     )
-
-
-def again(place: Place) -> dict[str, Any]:
-    """The second step, taken from the state before the first one."""
-    return after(place, 2, nothing())
 
 
 @family(

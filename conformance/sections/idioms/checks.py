@@ -91,6 +91,46 @@ def in_a_loop(
     )
 
 
+def in_a_jit() -> Defaults:
+    """Return what the tables of patterns without a mapped function have in common."""
+    start = "{idiom.text} in a loop of a plain jit"
+    return Defaults(
+        claim="pmap-silence.jit-with-shardings",
+        needs=devices(2),
+        title=f"{start} over sharded arrays: the values equal the NumPy model's.",
+        expect=lambda idiom: of_jax(numbers(idiom)),
+        also=(
+            check(
+                "no-retrace",
+                title=f"{start}: nothing is compiled after the second step.",
+                expect=of_jax(steady()),
+            ),
+            check(
+                "no-new-collective",
+                title=f"{start}: a step communicates no more than the mapped function's.",
+                expect=lambda idiom: of_jax(communicates(idiom)[NEW_PMAP]),
+            ),
+            check(
+                "donated",
+                title=f"{start}: donated arguments are deleted.",
+                only=lambda idiom: idiom.gives,
+                expect=of_jax(gave_up()),
+            ),
+            check(
+                "same-devices",
+                title=f"{start}: results stay on their devices, in order.",
+                only=lambda idiom: idiom.order is not None,
+                expect=lambda idiom: of_jax(in_place(idiom)),
+            ),
+        ),
+    )
+
+
+def of_the_mapped(idiom: Idiom) -> str:
+    """Why a pattern without a mapped function is not run in several processes."""
+    return "the mapped program is run in one process" if idiom.left_out else ""
+
+
 NO_ERROR = in_steps(ENDS_WELL, *STEPS)
 
 

@@ -30,7 +30,7 @@ from conformance.sections.idioms import (
     mine,
     own_gradients,
 )
-from conformance.sections.idioms.checks import communicates, numbers, steady
+from conformance.sections.idioms.checks import in_a_jit
 from conformance.sections.idioms.generator import SEED
 from conformance.sections.idioms.models import (
     KEPT,
@@ -50,11 +50,8 @@ from conformance.sections.idioms.models import (
 )
 from conformance.sections.idioms.project_helpers import all_chains, begun, inference_loop, starts
 from conformance.sections.idioms.sharded import sharded, sharded_batch, split, whole
-from conformance.spec.clause import check, devices
-from conformance.spec.columns import of_jax
-from conformance.spec.family import family, table
-from conformance.spec.names import NEW_PMAP
-from conformance.spec.topology import ONE_AND_TWO, Place
+from conformance.spec.family import table
+from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster, Implementation
 
 Update = Callable[..., Any]
@@ -354,30 +351,7 @@ JITTED: Mapping[str, Idiom] = table(
 )
 
 
-@family(
-    "idioms.jit.{idiom}",
-    idiom=JITTED,
-    claim="pmap-silence.jit-with-shardings",
-    title="{idiom.text} in a loop of a plain jit over sharded arrays: the values equal the NumPy "
-    "model's.",
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=lambda idiom: of_jax(numbers(idiom)),
-    also=[
-        check(
-            "no-retrace",
-            title="{idiom.text} in a loop of a plain jit: nothing is compiled after the second "
-            "step.",
-            expect=of_jax(steady()),
-        ),
-        check(
-            "no-new-collective",
-            title="{idiom.text} in a loop of a plain jit: a step communicates what the mapped "
-            "function's does.",
-            expect=lambda idiom: of_jax(communicates(idiom)[NEW_PMAP]),
-        ),
-    ],
-)
+@in_a_jit().family("idioms.jit.{idiom}", idiom=JITTED)
 def run(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a plain jit."""
     follow(impl, cluster, idiom)

@@ -13,22 +13,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.sections.idioms.sharded import sharded, whole
+from conformance.sections.idioms.sharded import sharded, split, whole
 from conformance.sections.idioms.sized import (
+    AHEAD,
+    FED,
     RATE,
     Loop,
     Sized,
+    and_a_copy,
     ends_and_sum,
     examples,
     features,
     initial,
+    large_batch,
     needed,
     of_one,
     of_the_state,
     rows_of,
     scored_when_trained,
+    scored_whole,
     tables_after,
     trained_for,
+    unaligned,
     weigh,
 )
 from conformance.spec.clause import devices
@@ -123,6 +129,95 @@ def fetched(impl: Implementation, cluster: Cluster) -> Loop:
     return Loop(before, jax.device_get, of_one)
 
 
+def prefetched(impl: Implementation, cluster: Cluster) -> Loop:
+    """Batches are on the devices before they are used: one is in use, and two are ahead of it."""
+    before, _ = trained(impl, cluster)
+    update = factorise(impl, len(cluster.devices))
+    step = jax.jit(
+        lambda state, which, many: update(state, which, many.mean(-1)), out_shardings=whole(impl)
+    )
+    data = [large_batch(cluster, n) for n in range(2, 3 + AHEAD)]
+
+    def waiting() -> Any:
+        return before(), [jax.device_put(one, split(impl)) for one in data[:AHEAD]]
+
+    def turn(left: Any) -> Any:
+        state, batches = left
+        batches.append(jax.device_put(data[AHEAD], split(impl)))
+        return step(state, *batches[0])
+
+    return Loop(waiting, turn, copies)
+
+
+def restored(impl: Implementation, cluster: Cluster) -> Loop:
+    """A state of the host is put on all devices, and trained."""
+    _, step = trained(impl, cluster)
+    rows = rows_of(cluster)
+    first = batch(impl, cluster, 1)
+
+    def on_the_host() -> Any:
+        return {"items": initial(rows, np), "users": initial(rows, np)}
+
+    def turn(state: Any) -> Any:
+        there = jax.device_put(state, whole(impl))
+        return there, step(there, *first)
+
+    return Loop(on_the_host, turn, lambda both: copies(both[1]))
+
+
+def first_shard(impl: Implementation, cluster: Cluster) -> Loop:
+    """Read one copy of a replicated state on its device."""
+    before, _ = trained(impl, cluster)
+
+    def step(state: Any) -> Any:
+        return jax.tree.map(lambda x: x.addressable_shards[0].data, state)
+
+    return Loop(before, step, copies)
+
+
+# --- A table that is only read
+
+
+def score(table: Any, x: Any) -> Any:
+    """The sums over all rows of what a table makes of their features."""
+    return (x @ table.sum(0)).sum(0)
+
+
+def each_copy(scores: Any) -> Any:
+    """This process's copies of the scores."""
+    return np.stack([np.asarray(shard.data) for shard in scores.addressable_shards])
+
+
+def predictor(impl: Implementation, cluster: Cluster) -> tuple[Any, Any]:
+    """A function that scores a replicated table, which in_shardings asks for, and its features."""
+    copied, rows = whole(impl), split(impl)
+    predict = jax.jit(score, in_shardings=(copied, rows), out_shardings=copied)
+    return predict, sharded(impl, cluster.mine(features(cluster)))
+
+
+def whole_numpy(impl: Implementation, cluster: Cluster) -> Loop:
+    """A table goes from the host to each device."""
+    rows = rows_of(cluster, 1)
+    predict, x = predictor(impl, cluster)
+    return Loop(lambda: unaligned(initial(rows, np)), lambda table: predict(table, x), each_copy)
+
+
+def whole_array(impl: Implementation, cluster: Cluster) -> Loop:
+    """A table goes from the default device to each."""
+    rows = rows_of(cluster, 1)
+    predict, x = predictor(impl, cluster)
+    make = jax.jit(lambda: initial(rows))
+    return Loop(make, lambda table: predict(table, x), each_copy)
+
+
+def initialised(impl: Implementation, cluster: Cluster) -> Loop:
+    """A table is made replicated, and passed on."""
+    rows = rows_of(cluster, 1)
+    predict, x = predictor(impl, cluster)
+    init = jax.jit(lambda: initial(rows), out_shardings=whole(impl))
+    return Loop(lambda: None, lambda _: predict(init(), x), each_copy)
+
+
 LOOPS: Mapping[str, Sized] = table(
     Sized(
         "kept",
@@ -131,7 +226,6 @@ LOOPS: Mapping[str, Sized] = table(
         "the old state and the new one",
         of_the_state(2),
         trained_for(2),
-        ONE_PROCESS,
     ),
     Sized(
         "donated",
@@ -140,7 +234,6 @@ LOOPS: Mapping[str, Sized] = table(
         "the state",
         of_the_state(1),
         trained_for(2),
-        ONE_PROCESS,
     ),
     Sized(
         "evaluated",
@@ -149,7 +242,6 @@ LOOPS: Mapping[str, Sized] = table(
         "the state",
         of_the_state(1),
         scored_when_trained,
-        ONE_PROCESS,
     ),
     Sized(
         "fetched",
@@ -159,6 +251,57 @@ LOOPS: Mapping[str, Sized] = table(
         of_the_state(1),
         tables_after(1, 1),
         ONE_PROCESS,
+    ),
+    Sized(
+        "prefetched",
+        f"A training step, two batches ahead, {BY_JIT},",
+        prefetched,
+        "the old state and the new one, and three batches",
+        of_the_state(2 + (AHEAD + 1) * FED),
+        trained_for(2),
+        ONE_PROCESS,
+    ),
+    Sized(
+        "restored",
+        f"A state of the host that is replicated and trained, {BY_JIT},",
+        restored,
+        "a copy, the state made of it and the new one",
+        and_a_copy(2),
+        trained_for(1),
+        ONE_PROCESS,
+    ),
+    Sized(
+        "first-shard",
+        f"The first shard of each leaf of a replicated state, {BY_JIT},",
+        first_shard,
+        "the state",
+        of_the_state(1),
+        tables_after(1, 1),
+        ONE_PROCESS,
+    ),
+    Sized(
+        "whole-numpy",
+        f"Weights of NumPy with replicated in_shardings, {BY_JIT},",
+        whole_numpy,
+        "the weights, and a copy on each device",
+        and_a_copy(1),
+        scored_whole,
+    ),
+    Sized(
+        "whole-array",
+        f"Weights on one device with replicated in_shardings, {BY_JIT},",
+        whole_array,
+        "a copy on each device",
+        of_the_state(1),
+        scored_whole,
+    ),
+    Sized(
+        "initialised-whole",
+        f"Weights made replicated and passed on, {BY_JIT},",
+        initialised,
+        "a copy on each device",
+        of_the_state(1),
+        scored_whole,
     ),
 )
 

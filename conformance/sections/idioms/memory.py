@@ -2,51 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
-from conformance.sections.idioms import AXIS, FLOAT_BYTES, mapped_argument
+from conformance.sections.idioms import AXIS, mapped_argument
 from conformance.sections.idioms.sized import (
-    STATE_BYTES,
+    AHEAD,
+    FED,
     Loop,
     Sized,
+    and_a_copy,
     batch,
     ends_and_sum,
-    examples,
     factorise,
     features,
     initial,
+    large_batch,
     needed,
     of_one,
     of_rows,
     of_the_state,
     rows_of,
-    scored,
     scored_when_trained,
+    scored_whole,
     scores,
     tables_after,
     trained,
     trained_for,
+    unaligned,
     weigh,
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP
-from conformance.spec.texts import described
-from conformance.spec.topology import ONE_PROCESS, Place
+from conformance.spec.topology import ONE_PROCESS
 from conformance.worker.protocols import Cluster, Implementation
 from conformance.worker.recording import local_rows
 
 CLAIM = "pmap-silence.same-memory-in-a-loop"
-
-AHEAD = 2  # batches that are on the devices before they are used
-ALIGNED = 64  # bytes
-FED = 0.25  # of a state's bytes: a batch that is fed
-
 
 # --- A state that is trained
 
@@ -81,13 +78,6 @@ def fed(impl: Implementation, cluster: Cluster) -> Loop:
         return step(state, *batches[0])
 
     return Loop(waiting, turn, of_rows)
-
-
-def large_batch(place: Place, n: int) -> tuple[Any, Any]:
-    """This process's part of the examples of step `n`, each with its target many times over."""
-    which, targets = (place.mine(one) for one in examples(place, n))
-    elements = int(STATE_BYTES * FED) // FLOAT_BYTES
-    return which, np.repeat(targets[..., None], elements // targets.size, -1)
 
 
 def placed(impl: Implementation, cluster: Cluster, rows: Any) -> Any:
@@ -176,17 +166,6 @@ def whole_numpy(impl: Implementation, cluster: Cluster) -> Loop:
     return Loop(lambda: unaligned(initial(rows, np)), lambda table: predict(table, x), local_rows)
 
 
-def unaligned(array: Any) -> Any:
-    """Return a copy at an unaligned address, because a CPU device uses aligned host memory without
-    a copy.
-    """
-    room = np.empty(array.size + ALIGNED // FLOAT_BYTES, np.float32)
-    start = -room.ctypes.data % ALIGNED // FLOAT_BYTES + 1
-    there = room[start : start + array.size].reshape(array.shape)
-    there[...] = array
-    return there
-
-
 def whole_array(impl: Implementation, cluster: Cluster) -> Loop:
     """in_axes=(None, 0): a table goes whole from the default device to each."""
     rows = rows_of(cluster, 1)
@@ -205,17 +184,7 @@ def initialised(impl: Implementation, cluster: Cluster) -> Loop:
     return Loop(lambda: None, lambda _: predict(init(x), x), local_rows)
 
 
-@described("the scores of a table to begin with")
-def scored_whole(place: Place) -> Any:
-    return scored(place, rows_of(place, 1))
-
-
 # --- The table
-
-
-def and_a_copy(multiple: float) -> Callable[[Place], float]:
-    """So many times the state, and one device's part of it once more."""
-    return lambda place: multiple + 1 / place.topology.devices_per_process
 
 
 LOOPS: Mapping[str, Sized] = table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,20 @@ def normal(place: Place, n: int) -> Any:
         variance = (variance + x.var((0, 1))) / 2
         y = (x - x.mean((0, 1))) / np.sqrt(x.var((0, 1)) + 1)
     return {"mean": on_each(place, mean), "var": on_each(place, variance)}, mine(place, y)
+
+
+def first_copy(tree: Any) -> Any:
+    """The first row of each leaf of a model's result."""
+    if isinstance(tree, dict):
+        return {key: first_copy(one) for key, one in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(map(first_copy, tree))
+    return tree[0]
+
+
+def once(model: Callable[[Place, int], Any]) -> Callable[[Place, int], Any]:
+    """A model of which all is replicated, without the axis of the devices."""
+    return lambda place, n: first_copy(model(place, n))
 
 
 def of_all(elements: int) -> Any:

@@ -37,6 +37,10 @@ WIDTH, BATCH = 64, 2  # elements of a row of a table, and examples on each devic
 LEAVES = 2  # of a state that is trained: a table of users and one of items
 RATE = 2.0**-6  # of the gradient, of which each device's part is the mean over all of them
 
+AHEAD = 2  # batches that are on the devices before they are used
+ALIGNED = 64  # bytes
+FED = 0.25  # of a state's bytes: a batch that is fed
+
 ENDS = [0, 1, -2, -1]  # the elements of a copy that are compared one by one
 
 MMAP_THRESHOLD = -3  # as the C library numbers it
@@ -178,6 +182,24 @@ def batch(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
     return mapped_argument(impl, cluster.mine(which)), mapped_argument(impl, cluster.mine(targets))
 
 
+def large_batch(place: Place, n: int) -> tuple[Any, Any]:
+    """This process's part of the examples of step `n`, each with its target many times over."""
+    which, targets = (place.mine(one) for one in examples(place, n))
+    elements = int(STATE_BYTES * FED) // FLOAT_BYTES
+    return which, np.repeat(targets[..., None], elements // targets.size, -1)
+
+
+def unaligned(array: Any) -> Any:
+    """Return a copy at an unaligned address, because a CPU device uses aligned host memory without
+    a copy.
+    """
+    room = np.empty(array.size + ALIGNED // FLOAT_BYTES, np.float32)
+    start = -room.ctypes.data % ALIGNED // FLOAT_BYTES + 1
+    there = room[start : start + array.size].reshape(array.shape)
+    there[...] = array
+    return there
+
+
 def factorise() -> Body:
     """A step of data-parallel descent: users times items are to be the targets.
 
@@ -303,3 +325,13 @@ def scored_when_trained(place: Place) -> Any:
 def of_the_state(multiple: float) -> Callable[[Place], float]:
     """So many times the state, wherever."""
     return lambda _: multiple
+
+
+@described("the scores of a table to begin with")
+def scored_whole(place: Place) -> Any:
+    return scored(place, rows_of(place, 1))
+
+
+def and_a_copy(multiple: float) -> Callable[[Place], float]:
+    """So many times the state, and one device's part of it once more."""
+    return lambda place: multiple + 1 / place.topology.devices_per_process

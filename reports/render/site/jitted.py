@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from conformance.model.records import JAX
-from reports.analysis.effects.happened import happened
+from reports.analysis.effects.happened import RETURNS, happened
 from reports.analysis.effects.pairs import Effects
 from reports.render.measured import MOVED, ratio, times
 from reports.render.site.marks import Mark, mark_of
@@ -23,25 +24,135 @@ PIN = "+"  # in the name of a target that pins libraries
 NO_COLLECTIVE, NO_MEMORY, NOT_RUN = "nothing", "not measured", "not run"
 TIMING, BASELINE = "timing.jit.step", "plain jit"
 
-# A pattern: the clause of a mapped function, and that of a plain jit which does the same.
-PATTERNS = (
-    ("idioms.training.pmean", "idioms.jit.descent"),
-    ("idioms.training.accumulation", "idioms.jit.accumulation"),
-    ("idioms.training.clipping", "idioms.jit.clipping"),
-    ("idioms.training.momentum", "idioms.jit.momentum"),
-    ("idioms.evaluation.padded", "idioms.jit.padded"),
-    ("idioms.evaluation.joined", "idioms.jit.joined"),
-    ("idioms.evaluation.batch-norm", "idioms.jit.batch-norm"),
-    ("idioms.ensembles.ensemble", "idioms.jit.ensemble"),
-    ("idioms.ensembles.ring", "idioms.jit.ring"),
-    ("idioms.loops.chains", "idioms.jit.chains"),
-    ("idioms.helpers.kernel-chains", "idioms.jit.kernel-chains"),
+# By subject the patterns: the clause of a mapped function, and that of a plain jit which does the
+# same. Several maps may be one plain jit.
+PATTERNS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "Training": (
+        ("idioms.training.pmean", "idioms.jit.descent"),
+        ("idioms.training.psum-over-count", "idioms.jit.sum-over-count"),
+        ("idioms.training.whole-weights", "idioms.jit.whole-weights"),
+        ("idioms.training.momentum", "idioms.jit.momentum"),
+        ("idioms.training.accumulation", "idioms.jit.accumulation"),
+        ("idioms.training.clipping", "idioms.jit.clipping"),
+        ("idioms.training.skipping", "idioms.jit.skipping"),
+    ),
+    "Evaluation": (
+        ("idioms.evaluation.whole-weights", "idioms.jit.predictions"),
+        ("idioms.evaluation.gathered", "idioms.jit.gathered"),
+        ("idioms.evaluation.padded", "idioms.jit.padded"),
+        ("idioms.evaluation.host-mean", "idioms.jit.host-mean"),
+        ("idioms.evaluation.metric-list", "idioms.jit.metric-list"),
+        ("idioms.evaluation.joined", "idioms.jit.joined"),
+        ("idioms.evaluation.batch-norm", "idioms.jit.batch-norm"),
+        ("idioms.evaluation.reconciled", "idioms.jit.reconciled"),
+    ),
+    "A replicated state": (
+        ("idioms.state.unreplicated", "idioms.jit.fetched"),
+        ("idioms.state.off-the-shard", "idioms.jit.off-the-shard"),
+        ("idioms.state.logged", "idioms.jit.logged"),
+        ("idioms.state.initialised-whole", "idioms.jit.initialised-whole"),
+        ("idioms.state.initialised-on-each", "idioms.jit.initialised-on-each"),
+        ("idioms.state.saved", "idioms.jit.saved"),
+    ),
+    "Loops, nests and callbacks": (
+        ("idioms.loops.scan", "idioms.jit.scan"),
+        ("idioms.loops.fori", "idioms.jit.fori"),
+        ("idioms.loops.metric-sums", "idioms.jit.metric-sums"),
+        ("idioms.loops.chains", "idioms.jit.chains"),
+        ("idioms.loops.inner-vmap", "idioms.jit.inner-vmap"),
+        ("idioms.loops.inner-vmap-apart", "idioms.jit.inner-vmap-apart"),
+        ("idioms.loops.inner-vmap-unchecked", "idioms.jit.inner-vmap"),
+        ("idioms.loops.callback", "idioms.jit.callback"),
+    ),
+    "A member on each device": (
+        ("idioms.ensembles.ensemble", "idioms.jit.ensemble"),
+        ("idioms.ensembles.sweep", "idioms.jit.sweep"),
+        ("idioms.ensembles.folds", "idioms.jit.folds"),
+        ("idioms.ensembles.ring", "idioms.jit.ring"),
+        ("idioms.ensembles.averaging-at-times", "idioms.jit.averaging-at-times"),
+        ("idioms.ensembles.population", "idioms.jit.population"),
+    ),
+    "Random numbers": (
+        ("idioms.randomness.split", "idioms.jit.split"),
+        ("idioms.randomness.fold-in", "idioms.jit.fold-in"),
+        ("idioms.randomness.carried", "idioms.jit.carried"),
+        ("idioms.randomness.dropout", "idioms.jit.dropout"),
+        ("idioms.randomness.of-the-first", "idioms.jit.of-the-first"),
+    ),
+    "Ways to call a step": (
+        ("idioms.calling.static-flag", "idioms.jit.static-flag"),
+        ("idioms.calling.static-flag-placed", "idioms.jit.static-flag-placed"),
+        ("idioms.calling.static-callable", "idioms.jit.static-callable"),
+        ("idioms.calling.many-arguments", "idioms.jit.many-arguments"),
+        ("idioms.calling.decorator", "idioms.jit.decorator"),
+        ("idioms.calling.method", "idioms.jit.method"),
+        ("idioms.calling.static-self", "idioms.jit.static-self"),
+    ),
+    "Groups and orders of devices": (
+        ("idioms.devices.actor-and-learner", "idioms.jit.actor-and-learner"),
+        ("idioms.devices.barrier", "idioms.jit.barrier"),
+        ("idioms.devices.under-jit", "idioms.jit.under-jit"),
+        ("idioms.devices.prefetch", "idioms.jit.prefetch"),
+        ("idioms.devices.reversed", "idioms.jit.reversed"),
+    ),
+    "Helpers of projects": (
+        ("idioms.helpers.broadcast-copies", "idioms.jit.broadcast-copies"),
+        ("idioms.helpers.broadcast-rows", "idioms.jit.broadcast-rows"),
+        ("idioms.helpers.mean-where-mapped", "idioms.jit.mean-where-mapped"),
+        ("idioms.helpers.host-mean", "idioms.jit.host-number"),
+        ("idioms.helpers.keys-by-process", "idioms.jit.keys-by-process"),
+        ("idioms.helpers.first-device-output", "idioms.jit.first-device-output"),
+        ("idioms.helpers.sampler", "idioms.jit.sampler"),
+        ("idioms.helpers.kernel-chains", "idioms.jit.kernel-chains"),
+    ),
+    "Libraries": (
+        ("idioms.libraries.flax-replicate", "idioms.jit.fetched"),
+        ("idioms.libraries.flax-prefetch", "idioms.jit.prefetch"),
+        ("idioms.libraries.flax-metrics", "idioms.jit.flax-metrics"),
+        ("idioms.libraries.flax-train-state", "idioms.jit.flax-train-state"),
+        ("idioms.recipes.flax-replicated-state", "idioms.jit.flax-replicated-state"),
+        ("idioms.recipes.flax-pad-shard-unpad", "idioms.jit.flax-pad-shard-unpad"),
+        ("idioms.libraries.optax-adam", "idioms.jit.optax-adam"),
+        ("idioms.recipes.optax-multi-steps", "idioms.jit.optax-multi-steps"),
+        ("idioms.recipes.optax-apply-if-finite", "idioms.jit.optax-apply-if-finite"),
+        ("idioms.libraries.equinox-filter-pmap", "idioms.recipes.equinox-filter-shard"),
+        ("idioms.recipes.equinox-model-not-mapped", "idioms.recipes.equinox-filter-shard"),
+        ("idioms.recipes.equinox-partition", "idioms.jit.equinox-partition"),
+        ("idioms.recipes.haiku-averaged-state", "idioms.jit.haiku-state"),
+    ),
+}
+AT_SIZE = tuple(
+    (f"idioms.at-size.{kernel}", f"idioms.jit-at-size.{kernel}")
+    for kernel in (
+        "bias",
+        "bias-by-einsum",
+        "kernel",
+        "squares",
+        "squares-of-one-product",
+        "variance",
+        "table",
+        "running",
+    )
+)
+CHECKPOINTS = (
+    ("idioms.checkpoints.orbax-mapped", "idioms.jit-checkpoints.orbax"),
+    ("idioms.checkpoints.orbax-mapped-refused", "idioms.jit-checkpoints.orbax"),
+    ("idioms.checkpoints.orbax-one-copy", "idioms.jit-checkpoints.orbax"),
+    ("idioms.checkpoints.pickled", "idioms.jit-checkpoints.pickled"),
+    ("idioms.checkpoints.flax-bytes", "idioms.jit-checkpoints.flax-bytes"),
 )
 LARGE = (
     ("idioms.memory.kept", "idioms.jit-memory.kept"),
     ("idioms.memory.donated", "idioms.jit-memory.donated"),
     ("idioms.memory.evaluated", "idioms.jit-memory.evaluated"),
+    ("idioms.memory.prefetched", "idioms.jit-memory.prefetched"),
+    ("idioms.memory.replicated", "idioms.jit-memory.restored"),
+    ("idioms.memory.first-shard", "idioms.jit-memory.first-shard"),
     ("idioms.memory.fetched", "idioms.jit-memory.fetched"),
+    ("idioms.memory.row-fetched", "idioms.jit-memory.fetched"),
+    ("idioms.memory.whole-numpy", "idioms.jit-memory.whole-numpy"),
+    ("idioms.memory.whole-array", "idioms.jit-memory.whole-array"),
+    ("idioms.memory.initialised-whole", "idioms.jit-memory.initialised-whole"),
 )
 
 
@@ -57,28 +168,46 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A pattern on a topology: an entry per column."""
+    """A pattern on topologies of which all entries are equal: an entry per column.
+
+    `span` is the number of the pattern's rows in the first of them, and 0 in the others.
+    """
 
     name: Link
     topology: str
     entries: tuple[Entry | None, ...]
+    span: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The rows of one subject, which has no name where a table has only one."""
+
+    subject: str
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class JitPage:
-    """The tables; `columns` are the implementations, with plain jit last."""
+    """The tables by subject; `columns` are the implementations, with plain jit last.
+
+    `newest` is the newest JAX in each column: an entry names its own where that is another.
+    """
 
     columns: tuple[str, ...]
-    communication: tuple[Row, ...]
-    memory: tuple[Row, ...]
-    time: tuple[Row, ...]
+    newest: tuple[str, ...]
+    communication: tuple[Group, ...]
+    at_size: tuple[Group, ...]
+    checkpoints: tuple[Group, ...]
+    memory: tuple[Group, ...]
+    time: tuple[Group, ...]
 
 
 def pages(effects: Effects) -> Iterator[Page]:
     """Yield the page, where a plain jit was run."""
     results = effects.results
     view = jit_page(results)
-    if view.communication or view.memory:
+    if view.communication or view.at_size or view.checkpoints or view.memory:
         yield Page(
             PAGE,
             "jit",
@@ -91,24 +220,53 @@ def pages(effects: Effects) -> Iterator[Page]:
 
 def jit_page(results: Results) -> JitPage:
     """Return the figures of each implementation in the newest JAX that has it."""
-    return JitPage(
-        columns=(*(implementation_words(name) for name in MAPS), "plain jit"),
-        communication=tuple(_rows(results, PATTERNS, _communication)),
-        memory=tuple(_rows(results, LARGE, _memory)),
-        time=tuple(_times(results)),
+    tables = (
+        _groups(results, PATTERNS, _communication),
+        _groups(results, {"": AT_SIZE}, _ended),
+        _groups(results, {"": CHECKPOINTS}, _ended),
+        _groups(results, {"": LARGE}, _memory),
+        tuple(Group("", (row,)) for row in _times(results)),
     )
+    columns = (*(implementation_words(name) for name in MAPS), "plain jit")
+    rows = [row for groups in tables for group in groups for row in group.rows]
+    newest = (_newest_of(row.entries[at] for row in rows) for at in range(len(columns)))
+    return JitPage(columns, tuple(newest), *tables)
+
+
+def _newest_of(entries: Iterable[Entry | None]) -> str:
+    found = (one.jax for one in entries if one is not None and one.jax)
+    return max(found, key=version_order, default="")
+
+
+def plain_jits() -> Iterator[str]:
+    """Yield the ids of the clauses of plain jits that are compared with a map."""
+    for _, jitted in chain(AT_SIZE, CHECKPOINTS, LARGE, *PATTERNS.values()):
+        yield jitted
+
+
+def _groups(
+    results: Results, patterns: Mapping[str, Sequence[tuple[str, str]]], entry: Any
+) -> tuple[Group, ...]:
+    groups = (
+        Group(subject, tuple(_rows(results, pairs, entry))) for subject, pairs in patterns.items()
+    )
+    return tuple(group for group in groups if group.rows)
 
 
 def _rows(results: Results, pairs: Sequence[tuple[str, str]], entry: Any) -> Iterator[Row]:
     for mapped, jitted in pairs:
         if mapped not in results.clauses or jitted not in results.clauses:
             continue
-        for topology in sorted(results.grid[jitted], key=topology_order):
-            places = [*((mapped, name) for name in MAPS), (jitted, JAX)]
-            entries = tuple(entry(results, id, name, topology) for id, name in places)
+        name = Link(results.clauses[mapped].title, clause_path(mapped))
+        places = [*((mapped, each) for each in MAPS), (jitted, JAX)]
+        found: dict[tuple[Entry | None, ...], list[str]] = {}
+        both = {*results.grid[mapped]} & {*results.grid[jitted]}
+        for topology in sorted(both, key=topology_order):
+            entries = tuple(entry(results, id, each, topology) for id, each in places)
             if entries[-1] is not None:
-                name = Link(results.clauses[mapped].title, clause_path(mapped))
-                yield Row(name, topology, entries)
+                found.setdefault(entries, []).append(topology)
+        for at, (entries, topologies) in enumerate(found.items()):
+            yield Row(name, ", ".join(topologies), entries, 0 if at else len(found))
 
 
 def _newest(results: Results, id: str, name: str, topology: str) -> tuple[CellKey, Outcome] | None:
@@ -126,10 +284,13 @@ def _communication(results: Results, id: str, name: str, topology: str) -> Entry
     if found is None:
         return None
     key, values = found
-    outcome = results.outcome(key._replace(clause=f"{id}.no-new-collective"))
-    moved = collectives(outcome)
-    text = happened(outcome) if moved is None else collectives_text(moved)
-    return Entry(text, clause_path(id), key.target.jax or "", mark_of(values.verdict))
+    ended = happened(values)
+    moved = collectives(results.outcome(key._replace(clause=f"{id}.no-new-collective")))
+    if moved is None and ended == RETURNS:
+        moved = collectives(values)
+    words = [] if ended == RETURNS and moved is not None else [ended]
+    words += [] if moved is None else [collectives_text(moved)]
+    return Entry(", ".join(words), clause_path(id), key.target.jax or "", mark_of(values.verdict))
 
 
 def collectives(outcome: Outcome) -> Mapping[str, int] | None:
@@ -150,6 +311,14 @@ def collectives(outcome: Outcome) -> Mapping[str, int] | None:
 def collectives_text(moved: Mapping[str, int]) -> str:
     """The collectives with their bytes, in words."""
     return ", ".join(f"{kind} {size} B" for kind, size in sorted(moved.items())) or NO_COLLECTIVE
+
+
+def _ended(results: Results, id: str, name: str, topology: str) -> Entry | None:
+    found = _newest(results, id, name, topology)
+    if found is None:
+        return None
+    key, outcome = found
+    return Entry(happened(outcome), clause_path(id), key.target.jax or "", mark_of(outcome.verdict))
 
 
 def _memory(results: Results, id: str, name: str, topology: str) -> Entry | None:

@@ -16,7 +16,7 @@ def _always(results: Results) -> bool:
 
 
 def _has_plain_jit(results: Results) -> bool:
-    return any(jitted_id in results.clauses for _, jitted_id in jitted.PATTERNS)
+    return any(one in results.clauses for one in jitted.plain_jits())
 
 
 class QuestionPage(NamedTuple):

@@ -5,21 +5,46 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from records import Record, cell, claim, clause, observation, sample_step, target, write
+from records import (
+    Record,
+    cell,
+    claim,
+    clause,
+    observation,
+    raised,
+    sample_step,
+    target,
+    write,
+)
 
 from reports.render.site.jitted import JitPage, jit_page
 from reports.store.results import load
 
 MAPPED, JITTED = "idioms.training.pmean", "idioms.jit.descent"
 LARGE, LARGE_JITTED = "idioms.memory.kept", "idioms.jit-memory.kept"
+EVALUATED, EVALUATED_JITTED = "idioms.evaluation.gathered", "idioms.jit.gathered"
+AT_SIZE, AT_SIZE_JITTED = "idioms.at-size.bias", "idioms.jit-at-size.bias"
 SUFFIX = ".no-new-collective"
 OF_JAX = {"jax": "returns the model's values"}
 HEAD = [
     target("0.9.2"),
     target("0.12.0"),
     claim("migrate-pmap.errors"),
-    *(clause(one) for one in (MAPPED, f"{MAPPED}{SUFFIX}", LARGE)),
-    *(clause(one, expected=OF_JAX) for one in (JITTED, f"{JITTED}{SUFFIX}", LARGE_JITTED)),
+    *(
+        clause(one)
+        for one in (MAPPED, f"{MAPPED}{SUFFIX}", EVALUATED, f"{EVALUATED}{SUFFIX}", AT_SIZE, LARGE)
+    ),
+    *(
+        clause(one, expected=OF_JAX)
+        for one in (
+            JITTED,
+            f"{JITTED}{SUFFIX}",
+            EVALUATED_JITTED,
+            f"{EVALUATED_JITTED}{SUFFIX}",
+            AT_SIZE_JITTED,
+            LARGE_JITTED,
+        )
+    ),
 ]
 
 
@@ -51,7 +76,8 @@ def test_each_implementation_is_shown_in_the_newest_jax_that_has_it(tmp_path: Pa
         *moves(MAPPED, "new_pmap", {"all-reduce": 16}),
         *moves(JITTED, "jax", {"all-reduce": 12, "all-gather": 4}),
     )
-    (row,) = page.communication
+    (group,) = page.communication
+    (row,) = group.rows
     legacy, new, shard_map, jit = row.entries
     assert legacy is not None
     assert (legacy.text, legacy.jax) == ("all-reduce 16 B", "0.9.2")
@@ -64,8 +90,96 @@ def test_each_implementation_is_shown_in_the_newest_jax_that_has_it(tmp_path: Pa
 
 def test_a_step_that_communicates_nothing_says_so(tmp_path: Path) -> None:
     page = page_of(tmp_path, *moves(MAPPED, "new_pmap", {}), *moves(JITTED, "jax", {}))
-    (row,) = page.communication
+    (group,) = page.communication
+    (row,) = group.rows
     assert [one and one.text for one in row.entries] == [None, "nothing", None, "nothing"]
+
+
+def test_patterns_stand_under_their_subjects(tmp_path: Path) -> None:
+    page = page_of(
+        tmp_path,
+        *moves(JITTED, "jax", {}),
+        *moves(EVALUATED_JITTED, "jax", {}),
+    )
+    assert [(one.subject, len(one.rows)) for one in page.communication] == [
+        ("Training", 1),
+        ("Evaluation", 1),
+    ]
+
+
+def on(topology: str, *cells: Record) -> list[Record]:
+    return [one | {"topology": topology} for one in cells]
+
+
+def rows_of(folder: Path, *cells: Record) -> list[tuple[str, int]]:
+    both = {"topologies": ["1x8", "2x2"]}
+    of_jax = both | {"expected": OF_JAX}
+    head = [
+        clause(MAPPED, **both),
+        clause(JITTED, **of_jax),
+        clause(f"{JITTED}{SUFFIX}", **of_jax),
+    ]
+    (group,) = page_of(folder, *head, *cells).communication
+    return [(row.topology, row.span) for row in group.rows]
+
+
+def test_topologies_of_equal_entries_are_one_row(tmp_path: Path) -> None:
+    both = [on(one, *moves(JITTED, "jax", {})) for one in ("1x8", "2x2")]
+    assert rows_of(tmp_path, *both[0], *both[1]) == [("1x8, 2x2", 1)]
+
+
+def test_the_rows_of_a_pattern_have_its_name_once(tmp_path: Path) -> None:
+    one = on("1x8", *moves(JITTED, "jax", {"all-gather": 32}))
+    two = on("2x2", *moves(JITTED, "jax", {"all-gather": 16}))
+    assert rows_of(tmp_path, *one, *two) == [("1x8", 2), ("2x2", 0)]
+
+
+def test_a_topology_that_the_map_does_not_have_is_left_out(tmp_path: Path) -> None:
+    cells = [one for each in ("1x8", "2x2") for one in on(each, *moves(JITTED, "jax", {}))]
+    of_jax = {"topologies": ["1x8", "2x2"], "expected": OF_JAX}
+    head = [
+        clause(MAPPED, topologies=["2x2"]),
+        clause(JITTED, **of_jax),
+        clause(f"{JITTED}{SUFFIX}", **of_jax),
+    ]
+    (group,) = page_of(tmp_path, *head, *cells).communication
+    assert [row.topology for row in group.rows] == ["2x2"]
+
+
+def test_a_column_names_its_newest_jax(tmp_path: Path) -> None:
+    page = page_of(
+        tmp_path,
+        *moves(MAPPED, "legacy_pmap", {}, "0.9.2"),
+        *moves(MAPPED, "new_pmap", {}, "0.9.2"),
+        *moves(EVALUATED, "new_pmap", {}),
+        *moves(JITTED, "jax", {}),
+        *moves(EVALUATED_JITTED, "jax", {}),
+    )
+    assert page.newest == ("0.9.2", "0.12.0", "", "0.12.0")
+
+
+def test_what_raised_or_is_not_tested_for_communication_says_how_it_ended(tmp_path: Path) -> None:
+    refused = [observation(raised())]
+    page = page_of(
+        tmp_path,
+        cell(MAPPED, implementation="shard_map", target="jax==0.12.0", observations=refused),
+        ran(MAPPED, "new_pmap", {"collectives": {"all-reduce": 16}}),
+        *moves(JITTED, "jax", {}),
+    )
+    (group,) = page.communication
+    _, new, shard_map, _ = group.rows[0].entries
+    assert new is not None
+    assert new.text == "all-reduce 16 B"
+    assert shard_map is not None
+    assert shard_map.text == "raises ValueError"
+
+
+def test_at_size_a_row_says_how_it_ended(tmp_path: Path) -> None:
+    page = page_of(tmp_path, ran(AT_SIZE_JITTED, "jax", None))
+    (group,) = page.at_size
+    (row,) = group.rows
+    assert row.entries[-1] is not None
+    assert row.entries[-1].text == "returns"
 
 
 def test_without_a_plain_jit_there_is_no_row(tmp_path: Path) -> None:
@@ -79,7 +193,8 @@ def test_memory_is_in_multiples_of_the_state(tmp_path: Path) -> None:
         ran(LARGE, "new_pmap", notes[0], "memory"),
         ran(LARGE_JITTED, "jax", notes[1], "memory"),
     )
-    (row,) = page.memory
+    (group,) = page.memory
+    (row,) = group.rows
     assert [one and one.text for one in row.entries] == [
         None,
         "2.0 x the state",
