@@ -131,8 +131,8 @@ def _without_effect(effects: Effects) -> tuple[tuple[str, str, tuple[Link, ...]]
     lists = (
         (
             "issues without an effect in the table",
-            "Tests fail because of these, but a comparison with legacy pmap or another version "
-            "shows no effect.",
+            "Tests fail because of these, but comparisons with legacy pmap or another version show "
+            "no effect.",
             [one for one in rest if one.cause in worst],
         ),
         (
