@@ -19,6 +19,7 @@ from records import (
     cell,
     clause,
     deviation,
+    fault,
     finding,
     observation,
     raised,
@@ -233,8 +234,13 @@ def test_where_other_things_are_expected_it_is_documented(agreed: Any) -> None:
 
 def test_a_step_that_does_not_hold_is_not_as_documented(agreed: Any) -> None:
     head = [*HEAD[:3], clause("errors.a", expected=SAME | {"new_pmap": "returns int32"})]
-    wrong = run("new_pmap", OTHER, verdict="deviates", findings=[finding(step=FIRST)])
-    assert only(agreed([*head, run("legacy_pmap", array()), wrong])).is_new
+    wrong = {"verdict": "deviates", "findings": [finding(step=FIRST)]}
+    assert only(
+        agreed([*head, run("legacy_pmap", array()), run("new_pmap", OTHER, **wrong)])
+    ).is_new
+    assert only(
+        agreed([*head, run("legacy_pmap", array(), **wrong), run("new_pmap", OTHER)])
+    ).is_new
 
 
 def test_what_an_entry_excuses_differs_by_its_cause(agreed: Any) -> None:
@@ -317,6 +323,22 @@ def test_text_of_an_entry_is_no_pattern_but_for_its_stars() -> None:
     assert entry(old="float32[8]", new="a.*").matches(difference, *at)
     assert not entry(old="float32[8]", new="a+b").matches(difference, *at)
     assert not entry(old="float32.8.", new="*").matches(difference, *at)
+
+
+def test_a_cause_of_a_fault_explains_whatever_else_differs(agreed: Any) -> None:
+    died = {"fault": fault("crashed")}
+    one = run("legacy_pmap", array(), verdict="crashed", **died)
+    known = {"verdict": "known deviation", "deviation": deviation(cause="a-cause")}
+    found = only(agreed([*HEAD, one, run("new_pmap", OTHER, **died, **known)]))
+    assert (found.shape.field, found.sort) == ("dtype", Sort.BY_CAUSE)
+
+
+def test_legacy_pmap_of_another_platform_is_no_reference(agreed: Any) -> None:
+    later = {"target": "jax==0.10.0"}
+    cells = [run("legacy_pmap", array()), run("new_pmap", OTHER, **later)]
+    assert agreed([target("0.10.0"), *HEAD, *cells]).new
+    with pytest.raises(CompareError, match="nothing can"):
+        agreed([target("0.10.0", platform="gpu"), *HEAD, *cells])
 
 
 LATER = [target("0.10.0"), target("0.9.2"), *HEAD]

@@ -6,6 +6,7 @@ import json
 import lzma
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,9 @@ def test_what_no_single_observation_decides_stays_as_it_was_recorded(
     a.write_text(a.read_text().replace(recorded, f'"verdict":"{verdict}"'))
     rejudge([a], tmp_path / "all.jsonl", silent)
     assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, verdict)]
+    red = pytest.raises(ResultsError, match=r"^1 records are red")
+    with red if verdict is Verdict.FLAKY else nullcontext():
+        rejudge([a], tmp_path / "none.jsonl", silent, no_red=True)
 
 
 @pytest.mark.parametrize(

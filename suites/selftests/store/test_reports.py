@@ -233,6 +233,22 @@ def test_the_later_of_agreeing_files_wins(load_records: Any) -> None:
     assert [run.file for run in outcome.runs] == ["1.jsonl"]
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "differ"),
+    [
+        (("conforms", "deviates"), True),
+        (("conforms", "conforms"), False),
+        (("not run", "conforms"), False),
+    ],
+)
+def test_verdicts_differ_only_among_records_that_ran(
+    load_records: Any, verdicts: tuple[str, str], differ: bool
+) -> None:
+    results = load_records(*([*HEAD, cell("errors.a", verdict)] for verdict in verdicts))
+    (note,) = (text for text in results.notes if "more than once" in text)
+    assert ("the verdicts differ" in note) is differ
+
+
 def test_of_several_records_the_newest_speaks_and_it_is_said(load_records: Any) -> None:
     old, new = (target() | {"started": f"2026-01-0{day}T00:00:00+00:00"} for day in (1, 2))
     files = [
