@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from conformance.catalogue.modules import OURS, Module, declares, module_of
@@ -127,34 +127,36 @@ def _is_id(decorator: ast.Call, clause: Clause) -> bool:
 
 def _row(module: Module, table: ast.expr, key: str) -> Found | None:
     """Return the row with this key in a table's expression."""
-    if isinstance(table, ast.Name):
-        if table.id in module.bound:
-            value = getattr(module.bound[table.id], "value", None)
-            return None if value is None else _row(module, value, key)
-        source, name = module.imported.get(table.id, ("", None))
-        if name is None or not source.startswith(OURS):
-            return None
-        return _row(module_of(source), ast.Name(name, ast.Load()), key)
-    if isinstance(table, ast.Dict):
-        for at, value in zip(table.keys, table.values, strict=True):
-            if at is None:
-                found = _row(module, value, key)
-                if found is not None:
-                    return found
-            elif isinstance(at, ast.Constant) and at.value == key:
-                return Found(module.name, value)
-    if isinstance(table, ast.DictComp):  # some rows of another table
-        for one in ast.walk(table):
-            if isinstance(one, ast.Name) and one.id.isupper():
-                found = _row(module, one, key)
-                if found is not None:
-                    return found
-    if isinstance(table, ast.Call):
-        for row in table.args:
-            if isinstance(row, ast.Call) and key in [
-                one.value
-                for one in (*row.args[:1], *(k.value for k in row.keywords if k.arg == "key"))
-                if isinstance(one, ast.Constant)
-            ]:
-                return Found(module.name, row)
-    return None
+    return next(_rows_of(module, table, key), None)
+
+
+def _rows_of(module: Module, table: ast.expr, key: str) -> Iterator[Found]:
+    match table:
+        case ast.Name(name) if name in module.bound:
+            value = getattr(module.bound[name], "value", None)
+            if value is not None:
+                yield from _rows_of(module, value, key)
+        case ast.Name(name):
+            source, original = module.imported.get(name, ("", None))
+            if original is not None and source.startswith(OURS):
+                yield from _rows_of(module_of(source), ast.Name(original, ast.Load()), key)
+        case ast.Dict(keys, values):
+            for at, value in zip(keys, values, strict=True):
+                if at is None:
+                    yield from _rows_of(module, value, key)
+                elif isinstance(at, ast.Constant) and at.value == key:
+                    yield Found(module.name, value)
+        case ast.DictComp():  # some rows of another table
+            for one in ast.walk(table):
+                if isinstance(one, ast.Name) and one.id.isupper():
+                    yield from _rows_of(module, one, key)
+        case ast.Call(args=rows):
+            yield from (Found(module.name, row) for row in rows if _has_key(row, key))
+
+
+def _has_key(row: ast.expr, key: str) -> bool:
+    """Return whether a row, written as a call, has this key: its first argument, or `key`."""
+    if not isinstance(row, ast.Call):
+        return False
+    keys = (*row.args[:1], *(one.value for one in row.keywords if one.arg == "key"))
+    return any(isinstance(one, ast.Constant) and one.value == key for one in keys)

@@ -19,16 +19,31 @@ class LostProcessError(RuntimeError):
     """A process ended before it had answered."""
 
 
-def in_processes(function: Callable[[int], R], count: int) -> Iterator[R]:
+def in_processes(
+    function: Callable[[int], R], count: int, processes: int | None = None, *, at_once: int = 1
+) -> Iterator[R]:
     """Yield `function(0)` to `function(count - 1)` in order, from forked processes, one per core,
     which share what this one has loaded; only the results are pickled.
+
+    A process is given `at_once` numbers in one message.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    messages = [range(first, count)[:at_once] for first in range(0, count, at_once)]
+    processes = min(processes or _cores(), len(messages))
     # JAX has threads once it computes, and a fork could wait for ever for one of their locks.
-    if cores < 2 or count < 2 or "jax" in sys.modules:
+    if processes < 2 or "jax" in sys.modules:
         yield from map(function, range(count))
         return
-    yield from answers(function, range(count), min(cores, count), start="fork")
+
+    def each(numbers: range) -> list[R]:
+        return list(map(function, numbers))
+
+    for some in answers(each, messages, processes, start="fork"):
+        yield from some
+
+
+def _cores() -> int:
+    """Return how many cores processes may use; 1 where the system does not say."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def answers(

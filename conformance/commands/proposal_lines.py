@@ -77,12 +77,12 @@ def _toml(entry: Entry, review: datetime.date) -> Iterator[str]:
     for key, value in entry.seen.items():
         if key == "steps":
             for step, table in value.items():
-                yield f"steps.{json.dumps(step, ensure_ascii=False)} = {_table(table)}"
+                yield f"steps.{_quoted(step)} = {_table(table)}"
         else:
             yield f"{key} = {_table(value)}"
     if isinstance(entry.processes, Mapping):
         for step, some in entry.processes.items():
-            yield f"processes.{json.dumps(step, ensure_ascii=False)} = {_numbers(some)}"
+            yield f"processes.{_quoted(step)} = {_numbers(some)}"
     elif entry.processes != "all":
         yield f"processes = {_numbers(entry.processes)}"
     hint = "one that `pmap-conformance causes list` lists, or a new one"
@@ -111,7 +111,7 @@ def _value(value: Any) -> str:
 
 def _key(name: str) -> str:
     """Return a package's name as a key of TOML, bare if possible."""
-    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else _quoted(name)
 
 
 def _numbers(some: Processes) -> str:
@@ -128,6 +128,10 @@ def _text(text: str) -> str:
         for quote in ("'", "'''"):
             if quote not in text and not text.endswith("'"):
                 return f"{quote}{text}{quote}"
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 

@@ -56,6 +56,7 @@ EXACT = ("bytes", "host")  # parts of what moves that an entry names exactly
 Field = tuple[str, ...]
 OF_LEAVES: Mapping[str, tuple[Field, ...]] = {
     Code.DTYPE: (("dtype",), ("weak_type",)),
+    Code.WEAK_TYPE: (("dtype",), ("weak_type",)),
     Code.MEMORY_KIND: (("sharding", "memory_kind"),),
 }
 COMMITTED = (("committed",),)

@@ -89,7 +89,7 @@ def _unexpected_placements(
 def _problems(leaf: Leaf, jax: str) -> Iterator[tuple[str, str, str, Code]]:
     """Yield the aspects of a leaf that differ from the defaults: aspect, expected, seen, code."""
     if leaf.weak_type:
-        yield WEAK_TYPE, "no weak type", f"a weak {leaf.dtype}: {leaf}", Code.DTYPE
+        yield WEAK_TYPE, "no weak type", f"a weak {leaf.dtype}: {leaf}", Code.WEAK_TYPE
     if leaf.sharding is None:
         return
     if leaf.committed is False and leaf.sharding["type"] != ONE_DEVICE:

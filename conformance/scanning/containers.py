@@ -92,8 +92,8 @@ def method(called: Method, owner: Items, arguments: Sequence[Argument]) -> Value
 
 
 def _first_held(owner: Items) -> Value | None:
-    held = [one for one in owner.items if isinstance(one, items.HELD)]
-    return merged_all(held) if held else None
+    outputs = [one for one in owner.items if isinstance(one, items.HELD)]
+    return merged_all(outputs) if outputs else None
 
 
 def grow(run: Interpreter, scope: Scope, called: Method, arguments: Sequence[Argument]) -> None:

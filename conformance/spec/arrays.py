@@ -67,7 +67,7 @@ def returns_weak(model: Model, weak: Callable[[Place], Sequence[bool]]) -> OfEac
         seen, wanted = [leaf.weak_type for leaf in step.leaves], list(weak(place))
         if right and seen != wanted:
             text = f"weak types {seen} in place of {wanted}: {saw}"
-            return False, Problem(text, Code.DTYPE)
+            return False, Problem(text, Code.WEAK_TYPE)
         return right, saw
 
     return OfEachStep(f"{values.text}, its weak types", check_step, claims=COMPARED | {WEAK_TYPE})

@@ -30,6 +30,7 @@ class Code(StrEnum):
     SHAPE = "shape"
     CONTAINER = "container"  # a tuple, a list, a dict in place of another
     DTYPE = "dtype"
+    WEAK_TYPE = "weak type"  # of the right dtype, but promoted otherwise
     SHARDING = "sharding"
     ERROR = "error"  # raised, another one, or none where one was expected
     BASES = "bases"  # the base classes of what is raised
@@ -106,7 +107,7 @@ _OF_ASPECT = {
     COMMITTED: Code.SHARDING,
     WARNINGS: Code.WARNING,
     LOGS: Code.WARNING,
-    WEAK_TYPE: Code.DTYPE,
+    WEAK_TYPE: Code.WEAK_TYPE,
 }
 _OF_FIGURE = {
     "moved": Code.COLLECTIVE,

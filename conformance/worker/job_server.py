@@ -37,6 +37,7 @@ from typing import Any
 from conformance.worker.deadlines import POLL_S as ASK_AGAIN_S
 from conformance.worker.deadlines import ZYGOTE_START_S
 from conformance.worker.descent import descendants, end_with_parent, kill_with_descendants
+from conformance.worker.folders import own
 from conformance.worker.jobs import POLL_S, Ended, Job, Place, end_all, reserve, watch
 
 IDLE_S = 120.0  # after which a server ends that nobody asks: it holds an import of jax, some 200 MB
@@ -81,6 +82,11 @@ class JobServers:
         """Make the private folder of the servers' sockets, unless it is there."""
         if not self._folder.name:
             self._folder = Path(tempfile.mkdtemp(prefix="conformance-jobs-"))
+
+    def own_folder(self) -> None:
+        """Make the folder, which the next run removes where this process is killed."""
+        self.make_folder()
+        own(self._folder)
 
     def run(self, job: Job) -> list[Ended]:
         """Run a job, as `jobs.run_job` does, and return how each process ended.
@@ -282,6 +288,7 @@ def become(job: Job, place: Place) -> None:
     """Make this process what `python -u PROGRAM` in the job's environment would be."""
     signal.signal(signal.SIGCONT, signal.SIG_DFL)
     os.chdir(place.folder)
+    tempfile.tempdir = None
     for file, descriptor in ((place.out, 1), (place.err, 2)):
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(opened, descriptor)
@@ -327,6 +334,7 @@ if __name__ == "__main__":
     end_with_parent(_end)
     _as_started_by_a_shell()
     _import_jax()
+    tempfile.tempdir = str(Path(sys.argv[1]).parent)  # so that a killed job's folder goes with it
     asked = listen(sys.argv[1])
     to_run = handle(asked) if asked else None
     if to_run is not None:

@@ -100,7 +100,7 @@ class Zygote:
             "release": self._order_release,
         }
         self._servers, self._requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        job_server.SERVERS.make_folder()
+        job_server.SERVERS.own_folder()
         self._wake, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self._wake, False)

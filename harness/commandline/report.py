@@ -51,13 +51,13 @@ def _repository() -> str:
 
 
 def _site(chosen: argparse.Namespace) -> int:
+    from reports.analysis.content import with_content
     from reports.render.site.build import build, too_large
     from reports.render.site.page import MOST_BYTES
     from reports.store.results import load
 
-    pages = build(
-        load(options.expand(chosen.files)), chosen.output, chosen.repository or _repository()
-    )
+    results = with_content(load(options.expand(chosen.files)))
+    pages = build(results, chosen.output, chosen.repository or _repository())
     print(f"{pages} pages: {chosen.output / 'index.html'}")
     for page, size in too_large(chosen.output):
         print(f"{page} has {size} bytes; a page should have at most {MOST_BYTES}", file=sys.stderr)

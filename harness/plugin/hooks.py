@@ -24,6 +24,7 @@ from conformance.catalogue.claims import load_claims
 from conformance.commandline.ending import reason
 from conformance.judging import deviations
 from conformance.model.verdicts import RECORDED, Verdict
+from conformance.worker.folders import sweep
 from harness.plugin import changed, hosting, options, replacing, resumed_cells, sharding
 from harness.plugin.lost import Lost
 from harness.plugin.options import Options
@@ -38,7 +39,6 @@ from harness.running.background import Outcome
 from harness.running.cells import CellId
 from harness.running.fleet import LocalFleet
 from harness.running.pool import Spent
-from harness.running.scratch import sweep
 from harness.running.shares import HostAllocator, Shares
 from harness.targets.target import TargetError
 
@@ -89,19 +89,41 @@ def pytest_configure(config: pytest.Config) -> None:
         warnings.filterwarnings("ignore", "Benchmarks are automatically disabled")
     else:
         _require_paths(config)
-    if _wants_benchmark(config) and config.getoption("numprocesses", None):
+    _require_one_machine(config)
+    reporter = config.stash[_REPORTER] = ProgressReporter(config)
+    gc.disable()  # what is loaded here stays: looking through it for garbage finds none
+    try:
+        session, resumed = _started(config, reporter, handed)
+    except OSError as error:
+        raise pytest.UsageError(reason(error)) from error
+    except (TargetError, ValueError) as error:
+        raise pytest.UsageError(str(error)) from error
+    finally:
+        gc.freeze()
+        gc.enable()
+    _register(config, session, resumed, handed)
+
+
+def _require_one_machine(config: pytest.Config) -> None:
+    """Reject options that would run timing tests in several processes or on several machines."""
+    if not _wants_benchmark(config):
+        return
+    if config.getoption("numprocesses", None):
         raise pytest.UsageError(
             "timing tests need an otherwise idle machine, so they run in one process: leave out -n"
         )
-    if _wants_benchmark(config) and config.getoption("shard"):
+    if config.getoption("shard"):
         raise pytest.UsageError(
             "timing tests compare cells that run in turns on one machine: leave out --shard"
         )
-    reporter = config.stash[_REPORTER] = ProgressReporter(config)
-    undo = contextlib.ExitStack()
-    gc.disable()  # what is loaded here stays: looking through it for garbage finds none
-    try:
-        chosen = Options.load(handed) if handed else options.read(config, reporter)
+
+
+def _started(
+    config: pytest.Config, reporter: ProgressReporter, handed: Any
+) -> tuple[Session, ResumedCells | None]:
+    """Return the session, and what it resumes; the options are `handed` to a test process."""
+    chosen = Options.load(handed) if handed else options.read(config, reporter)
+    with contextlib.ExitStack() as undo:
         fleet = _begun(config, chosen)
         if fleet is not None:
             undo.callback(fleet.close)
@@ -110,6 +132,7 @@ def pytest_configure(config: pytest.Config) -> None:
             chosen, loading.load(), load_claims(), known, progress=reporter, local_fleet=fleet
         )
         session.catalogue.beginning(chosen.clauses)  # refused here, before any test is collected
+        resumed = None
         if not handed:
             _check(session)
             _choose_changed(config, session)
@@ -117,22 +140,21 @@ def pytest_configure(config: pytest.Config) -> None:
             sharding.choose(config, session)
             _listen(config, session)
             resumed_cells.record(config, session)
-        resumed = None if handed else resumed_cells.begin(config, session)
+            resumed = resumed_cells.begin(config, session)
         undo.pop_all()  # from here on the session ends it
-    except OSError as error:
-        raise pytest.UsageError(reason(error)) from error
-    except (TargetError, ValueError) as error:
-        raise pytest.UsageError(str(error)) from error
-    finally:
-        undo.close()
-        gc.freeze()
-        gc.enable()
+    return session, resumed
+
+
+def _register(
+    config: pytest.Config, session: Session, resumed: ResumedCells | None, handed: Any
+) -> None:
+    """Register what runs and reports the cells of a session."""
     config.stash[_SESSION] = session
     if resumed is not None:
         config.stash[_RESUMED] = resumed
-    divided = None
-    if chosen.hosts is not None and not handed and (among := hosting.processes_of(config)):
-        divided = Shares(chosen.hosts, among)
+    hosts, divided = session.options.hosts, None
+    if hosts is not None and not handed and (among := hosting.processes_of(config)):
+        divided = Shares(hosts, among)
     lost = Lost(session)
     rerun = None if handed else Rerun(session, config, lost)
     hooks = _SessionHooks(session, lost, rerun, resumed, divided)

@@ -7,8 +7,6 @@ controller lists them in a file, and learns which were collected from the first 
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from conformance.worker.folders import Scratch
 from harness.plugin.resume import today
 from harness.plugin.session import Session, cell_of
 from harness.results.gathering import Gathered, gather
@@ -32,7 +31,8 @@ class ResumedCells:
         self._resumed = resumed
         self._session = session
         self._recorder = recorder
-        self.folder = Path(tempfile.mkdtemp(prefix="conformance-resumed-"))
+        self._scratch = Scratch("resumed")
+        self.folder = self._scratch.folder
         self.cells = {str(key.id): key for key in resumed.kept}
         self.carried = 0
         self._done = False
@@ -67,7 +67,7 @@ class ResumedCells:
 
     def close(self) -> None:
         """Remove the temporary folder of the resumed cells."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._scratch.close()
 
 
 def check(config: pytest.Config) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from conformance.worker.folders import Scratch
 from harness.targets.target import Target, worker_environment
 
 DEADLINE_S = 900.0
@@ -24,28 +24,36 @@ def answer(
     target: Target, module: str, asked: Any, *, variables: Mapping[str, str] | None = None
 ) -> Any:
     """Run `python -m module ANSWER ASKED` and return what it wrote; AnswerError if it failed."""
-    with tempfile.TemporaryDirectory(prefix="conformance-answer-") as folder:
-        output, question = Path(folder) / "answer.json", Path(folder) / "asked.json"
+    environment = {**worker_environment(target, os.environ), **(variables or {})}
+    with Scratch("answer") as folder:
+        output, question = folder / "answer.json", folder / "asked.json"
         question.write_text(json.dumps(asked), "utf-8")
-        try:
-            done = subprocess.run(
-                [target.python, "-m", module, output, question],
-                env={**worker_environment(target, os.environ), **(variables or {})},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=DEADLINE_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise AnswerError(
-                f"{module} did not finish in {target.spec} within {DEADLINE_S:.0f} s: run it "
-                "again when the machine is less busy"
-            ) from error
-        if done.returncode:
-            raise AnswerError(
-                f"{module} ended with status {done.returncode} in {target.spec}. Its last output: "
-                f"{done.stderr.strip()[-MOST_SAID:] or '(none)'}"
-            )
+        run_module(target, module, output, question, environment=environment, deadline_s=DEADLINE_S)
         return json.loads(output.read_text("utf-8"))
+
+
+def run_module(
+    target: Target, module: str, *files: Path, environment: Mapping[str, str], deadline_s: float
+) -> None:
+    """Run `python -m module FILES` of a target; AnswerError if it fails or takes too long."""
+    try:
+        done = subprocess.run(
+            [target.python, "-m", module, *files],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=deadline_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise AnswerError(
+            f"{module} did not finish in {target.spec} within {deadline_s:.0f} s: run it "
+            "again when the machine is less busy"
+        ) from error
+    if done.returncode:
+        raise AnswerError(
+            f"{module} ended with status {done.returncode} in {target.spec}. Its last output: "
+            f"{done.stderr.strip()[-MOST_SAID:] or '(none)'}"
+        )

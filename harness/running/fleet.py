@@ -18,6 +18,7 @@ from conformance.commandline.ending import reason
 from conformance.commandline.limits import parse_address
 from conformance.worker.agent import PLACE, AgentError, new_key, read_key
 from conformance.worker.deadlines import HOSTS_S
+from conformance.worker.folders import Scratch
 from conformance.worker.zygote import CATALOGUE_VARIABLE
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import Launcher, TargetDown, here, mpi, slurm, ssh, tpu_pod
@@ -25,7 +26,6 @@ from harness.clusters.launchers.hosts import HostsLauncher, Wanted
 from harness.clusters.launchers.local import LocalLauncher
 from harness.clusters.launchers.starting import Plan, Way, WayStarter
 from harness.running.listening import LOOPBACK, reached_by
-from harness.running.scratch import Scratch
 from harness.targets.platforms import named
 from harness.targets.target import Target, worker_environment
 
@@ -63,7 +63,7 @@ class LocalFleet:
         self.hub = Hub()
         self._catalogue = catalogue
         self._platform = platform
-        self._scratch = Scratch()
+        self._scratch = Scratch("run")
         self._launchers: dict[Target, LocalLauncher] = {}
         self._lock = threading.Lock()
 
@@ -147,7 +147,7 @@ class HostFleet:
         self._catalogue = catalogue
         self._platform = platform
         self._progress = progress
-        self._scratch = Scratch()
+        self._scratch = Scratch("run")
         self._launchers: dict[Target, HostsLauncher] = {}
         host, port = parse_address(hosts.listen)
         try:

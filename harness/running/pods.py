@@ -8,31 +8,25 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from conformance.model.records import Growth
+from conformance.worker.folders import Scratch
+from harness.running.answering import run_module
 from harness.targets.platforms import PLATFORMS, TPU_COMPILE
 from harness.targets.target import Target, describe, provision, worker_environment
 
 MODULE = "conformance.sections.indexing.pods"
 DEADLINE_S = 1800.0
 MIB = 1 << 20
-MOST_SAID = 600  # characters of what a program said that failed
-
-
-class PodsError(ValueError):
-    """Nothing could be compiled; the text says why and what to do."""
 
 
 def grown(spec: str, *, progress: Callable[[str], None]) -> list[Growth]:
     """Provision a target that compiles for TPU; return one record per access, with each pod
-    size.
+    size. AnswerError if nothing could be compiled.
     """
     target = provision(spec, extras=PLATFORMS[TPU_COMPILE].packages, progress=progress)
     known = describe(target)
@@ -53,27 +47,7 @@ def lines(growths: Sequence[Growth]) -> Iterator[str]:
 
 def _compiled(target: Target) -> list[dict[str, Any]]:
     environment = worker_environment(target, os.environ, platform=PLATFORMS[TPU_COMPILE])
-    with tempfile.TemporaryDirectory(prefix="conformance-pods-") as folder:
-        file = Path(folder) / "pods.jsonl"
-        try:
-            done = subprocess.run(
-                [target.python, "-m", MODULE, file],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=DEADLINE_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise PodsError(
-                f"{target.spec} did not compile for pods within {DEADLINE_S:.0f} s: run it again "
-                "when the machine is less busy"
-            ) from error
-        if done.returncode:
-            raise PodsError(
-                f"{target.spec} ended with status {done.returncode} while compiling for pods. Its "
-                f"last output: {done.stderr.strip()[-MOST_SAID:] or '(none)'}"
-            )
+    with Scratch("pods") as folder:
+        file = folder / "pods.jsonl"
+        run_module(target, MODULE, file, environment=environment, deadline_s=DEADLINE_S)
         return [json.loads(line) for line in file.read_text("utf-8").splitlines()]

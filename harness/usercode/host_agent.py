@@ -11,11 +11,9 @@ import argparse
 import contextlib
 import dataclasses
 import os
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from conformance.spec.topology import Topology
 from conformance.worker import agent, machine
 from conformance.worker.channel import KEY_VARIABLE, Channel, ProtocolError
 from conformance.worker.descent import end_with_parent
+from conformance.worker.folders import Scratch
 from conformance.worker.ports import ReservedPort
 from harness.targets.platforms import named
 from harness.usercode.joining import process_variables
@@ -65,21 +64,24 @@ def _serve(channel: Channel, place: str, rank: int | None) -> None:
     host = os.environ.get(machine.NAME_VARIABLE) or socket.gethostname()
     channel.send({"place": place, "rank": rank, "host": host, "coordinator": port.address})
     order = channel.receive()
-    folder = Path(tempfile.mkdtemp(prefix="conformance-launch-"))
-    try:
+    with Scratch("launch") as folder:
         try:
-            processes = _start(order, _Streams(channel, order["processes"]), folder)
-        except OSError as error:
-            channel.send({"refused": reason(error)})
-            return
-        try:
-            _run(channel, processes)
+            _start_and_run(channel, order, folder)
         finally:
-            processes.close()
+            end_leftovers(order["mark"])
+            port.close()
+
+
+def _start_and_run(channel: Channel, order: Mapping[str, Any], folder: Path) -> None:
+    try:
+        processes = _start(order, _Streams(channel, order["processes"]), folder)
+    except OSError as error:
+        channel.send({"refused": reason(error)})
+        return
+    try:
+        _run(channel, processes)
     finally:
-        end_leftovers(order["mark"])
-        port.close()
-        shutil.rmtree(folder, ignore_errors=True)
+        processes.close()
 
 
 def _start(order: Mapping[str, Any], streams: _Streams, folder: Path) -> Processes:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.spec.topology import Topology
+from conformance.worker.folders import Scratch
 from conformance.worker.ports import ReservedPort
 from harness.targets.platforms import Platform
 from harness.targets.target import Target
@@ -57,18 +56,17 @@ def launch(
     An interrupt (SIGINT) ends it with the outcome INTERRUPTED and with stacks; a second one raises
     KeyboardInterrupt. HostsDown if its hosts cannot start it.
     """
-    folder = Path(tempfile.mkdtemp(prefix="conformance-launch-"))
-    try:
-        with _processes(plan, printer, environment, folder, progress) as processes:
-            try:
-                outcome = _await(plan, processes)
-            except KeyboardInterrupt:
-                outcome = _interrupt(processes)
-            processes.end()
-            processes.finish()
-            return _job(plan, processes, outcome)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with (
+        Scratch("launch") as folder,
+        _processes(plan, printer, environment, folder, progress) as processes,
+    ):
+        try:
+            outcome = _await(plan, processes)
+        except KeyboardInterrupt:
+            outcome = _interrupt(processes)
+        processes.end()
+        processes.finish()
+        return _job(plan, processes, outcome)
 
 
 def _processes(

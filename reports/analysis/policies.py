@@ -13,13 +13,12 @@ from reports.analysis.comparing.changes import Comparison, Kind
 from reports.analysis.effects.changed import Group, Upgrade
 from reports.analysis.fail_on import REGRESSIONS
 from reports.store.alike import failed
-from reports.store.codes import DTYPE, SHAPE, VALUE
+from reports.store.codes import OF_VALUES
 from reports.store.older import code_of
 from reports.store.outcomes import Outcome
 from reports.store.results import Results
 
 RED = (Verdict.CRASHED, Verdict.HUNG, Verdict.DEVIATES, Verdict.FLAKY)
-_NUMBERS = {VALUE, SHAPE, DTYPE}
 
 
 def _verdict(*some: Verdict) -> Callable[[Outcome], bool]:
@@ -33,7 +32,7 @@ def _fault(kind: str) -> Callable[[Outcome], bool]:
 
 
 def _wrong_numbers(outcome: Outcome) -> bool:
-    return any(code_of(one) in _NUMBERS for run in outcome.runs for one in failed(run.cell))
+    return any(code_of(one) in OF_VALUES for run in outcome.runs for one in failed(run.cell))
 
 
 _OF_CELLS: Mapping[str, Callable[[Outcome], bool]] = {

@@ -131,6 +131,11 @@ class Names:
         at = self.releases.index(release)
         return self.releases[at - 1] if at else ""
 
+    def gone_in(self, old: str, new: str) -> tuple[Name, ...]:
+        """Return those that went away in `old`, in `new` or between them."""
+        before, after = _numbers(old), _numbers(new)
+        return tuple(one for one in self.gone if before <= _numbers(one.gone) <= after)
+
     def gone_between(self, old: str, new: str) -> tuple[Name, ...]:
         """Return those that `old` has and `new` has not; what is not a version comes after all."""
         before, after = _numbers(old), _numbers(new)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -59,7 +60,8 @@ class Results:
 
     `labels` and `names` are the targets' for people and for programs; `grid` is clause id to the
     topologies where it should have run; `timings` are the figures that illustrate a cell; `growths`
-    what was compiled for TPU pods, beside its clause.
+    what was compiled for TPU pods, beside its clause. `absent` counts the clauses that were left
+    out because no file has a result of them.
     """
 
     targets: tuple[Target, ...]
@@ -77,6 +79,7 @@ class Results:
     strength: Mapping[str, Strength] = field(default_factory=dict)
     growths: tuple[Growth, ...] = ()
     environments: tuple[Target, ...] = ()  # a record per run and target, with what was installed
+    absent: int = 0
 
     def outcome(self, key: CellKey) -> Outcome:
         """The outcome of a cell, `not run` with the reason where no file has it."""
@@ -296,42 +299,17 @@ class _Merge:
     def results(self) -> Results:
         """Return the merged results."""
         same = {key: self._identified(key) for key in self.targets}
-        targets = sorted(
-            (
-                replace(t, core=self._core_of(key))
-                for key, t in self.targets.items()
-                if same[key] == key
-            ),
-            key=lambda t: (
-                version_order(t.jax or _version_in(t.target)),
-                t.platform or "",
-                repr(t.key),
-            ),
-        )
-        moves = {key: target for key, target in same.items() if target != key}
-        runs = self.runs
-        if moves:
-            runs = {}
-            for key, some in self.runs.items():
-                moved = key._replace(target=moves.get(key.target, key.target))
-                runs[moved] = (*runs.get(moved, ()), *some)
+        targets = self._sorted_targets(same)
+        runs = self._runs(same)
         outcomes = {key: newest(some) for key, some in runs.items()}
         if problem := repeated(runs):
             self.notes.append(problem)
-        timings: dict[CellKey, list[Timing]] = {}
-        for place, timing in self.timings.items():
-            for clause in timing.illustrates:
-                here = (same[place.target], place.implementation, place.topology)
-                timings.setdefault(CellKey(clause, *here), []).append(timing)
         implementations = {k.implementation for k in outcomes}
-        topologies: dict[str, set[str]] = {id: set(c.topologies) for id, c in self.clauses.items()}
         for one in self.clauses.values():
             implementations.update(one.expected)
-        for key in outcomes:
-            topologies[key.clause].add(key.topology)
-        everywhere = sorted(set().union(*topologies.values()), key=topology_order)
+        everywhere, grid = self._grid(outcomes)
         return Results(
-            targets=tuple(targets),
+            targets=targets,
             claims=self.claims,
             clauses=self.clauses,
             causes=self.causes,
@@ -343,17 +321,60 @@ class _Merge:
             labels=labels(targets),
             names=spec_names(targets),
             implementations=tuple(sorted(implementations, key=implementation_order)),
-            topologies=tuple(everywhere),
-            grid={
-                # A clause that does not say where it belongs should have run everywhere.
-                id: tuple(
-                    sorted(topologies[id], key=topology_order) if c.topologies else everywhere
-                )
-                or (ANY_TOPOLOGY,)
-                for id, c in self.clauses.items()
-            },
-            timings={key: tuple(some) for key, some in timings.items()},
+            topologies=everywhere,
+            grid=grid,
+            timings=self._timings(same),
         )
+
+    def _sorted_targets(self, same: Mapping[TargetKey, TargetKey]) -> tuple[Target, ...]:
+        """Return the targets that are not another one under another key, oldest JAX first."""
+        targets = (
+            replace(target, core=self._core_of(key))
+            for key, target in self.targets.items()
+            if same[key] == key
+        )
+
+        def order(target: Target) -> tuple[Any, ...]:
+            jax = target.jax or _version_in(target.target)
+            return version_order(jax), target.platform or "", repr(target.key)
+
+        return tuple(sorted(targets, key=order))
+
+    def _runs(self, same: Mapping[TargetKey, TargetKey]) -> dict[CellKey, tuple[Run, ...]]:
+        """Return the runs of each cell, all under the target that theirs is."""
+        if all(key == target for key, target in same.items()):
+            return self.runs
+        runs: dict[CellKey, tuple[Run, ...]] = {}
+        for key, some in self.runs.items():
+            moved = key._replace(target=same[key.target])
+            runs[moved] = (*runs.get(moved, ()), *some)
+        return runs
+
+    def _timings(self, same: Mapping[TargetKey, TargetKey]) -> dict[CellKey, tuple[Timing, ...]]:
+        """Return the figures that illustrate each cell."""
+        found: dict[CellKey, list[Timing]] = {}
+        for place, timing in self.timings.items():
+            for clause in timing.illustrates:
+                here = (same[place.target], place.implementation, place.topology)
+                found.setdefault(CellKey(clause, *here), []).append(timing)
+        return {key: tuple(some) for key, some in found.items()}
+
+    def _grid(
+        self, outcomes: Iterable[CellKey]
+    ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+        """Return all topologies, and those in which each clause should have run.
+
+        A clause that does not say where it belongs should have run everywhere.
+        """
+        found = {id: set(clause.topologies) for id, clause in self.clauses.items()}
+        for key in outcomes:
+            found[key.clause].add(key.topology)
+        everywhere = tuple(sorted(set().union(*found.values()), key=topology_order))
+        grid = {
+            id: tuple(sorted(found[id], key=topology_order)) if clause.topologies else everywhere
+            for id, clause in self.clauses.items()
+        }
+        return everywhere, {id: some or (ANY_TOPOLOGY,) for id, some in grid.items()}
 
     def _core_of(self, key: TargetKey) -> Core | None:
         """Return the core tier if no more than it is expected of a target.

@@ -47,7 +47,7 @@ _HEADINGS = {
     Group.MOVES_MORE: "Extra communication or computation",
     Group.MEMORY: "Extra memory",
     Group.LIES: "Different sharding, same values",
-    Group.OUTPUT: "Printed or compared differently",
+    Group.OUTPUT: "Printed, compared or promoted differently",
     Group.WARNS: "New warnings",
     Group.TAKEN: "Errors no longer raised",
     Group.FIX_FAILS: "Documented fixes that do not work",
@@ -174,7 +174,7 @@ def in_processes(entries: Iterable[Entry]) -> str:
         return "one process or several"
     [place] = places
     more = frozenset().union(*(one.matters for one in some)) - places
-    return f"{place}; its programs were not run with several" if more else place
+    return f"{place}; not tested with several" if more else place
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,11 @@ from reports.store.codes import (
     DONATION,
     DTYPE,
     MEMORY,
+    OF_VALUES,
     SHAPE,
     VALUE,
     WARNING,
+    WEAK_TYPE,
     WITHOUT_THE_FIX,
 )
 
@@ -30,11 +32,10 @@ OF_ALL_ROWS = "the array is of all processes' rows, not of this process's rows"
 NO_BASELINE = "the baseline says nothing of it"
 
 # How the values are wrong that are of no known mistake, by the code of what differs.
-_WRONG = {VALUE: "wrong values", SHAPE: "wrong shape", DTYPE: "wrong dtype"}
+_KINDS = {VALUE: "wrong values", SHAPE: "wrong shape", DTYPE: "wrong dtype"}
 _OF_CODE = {
-    VALUE: Effect.WRONG_NUMBERS,
-    SHAPE: Effect.WRONG_NUMBERS,
-    DTYPE: Effect.WRONG_NUMBERS,
+    **dict.fromkeys(OF_VALUES, Effect.WRONG_NUMBERS),
+    WEAK_TYPE: Effect.OTHER_OUTPUT,
     COLLECTIVE: Effect.MOVES_MORE,
     MEMORY: Effect.NEEDS_MORE_MEMORY,
     DONATION: Effect.NEEDS_MORE_MEMORY,
@@ -47,7 +48,7 @@ _WORDS_KEPT = 5
 # How a process of a plain job is named as a step, and how it ends: by a signal, or not at all.
 _JOB, _HANGS, _SIGNAL = "process ", "hangs", "SIG"
 _DEADLOCK = "Deadlock"  # what a probe raises in place of threads that never return
-_SECOND = ("second call", " again")  # how the names of steps end that repeat one
+REPEATS = ("second call", " again")  # how the names of steps end that repeat one
 # What a probe counted and returned, which no user's program computes.
 _COUNTED = {"as often as it was traced after each call": "The function is traced again"}
 
@@ -200,7 +201,7 @@ def _fails_again(before: Step | None, step: Step) -> bool:
     """Return whether a step raised that repeats one that did not."""
     return (
         step.outcome == RAISED
-        and step.name.endswith(_SECOND)
+        and step.name.endswith(REPEATS)
         and before is not None
         and before.outcome == RETURNED
     )
@@ -213,11 +214,11 @@ def _deadlocked(step: Step) -> bool:
 
 def _wrong(step: Step) -> Failed | None:
     """Return the comparison by which a value differs from the model; None if none does."""
-    return next((one for one in step.failed if one.code in _WRONG or one.mistake), None)
+    return next((one for one in step.failed if one.code in OF_VALUES or one.mistake), None)
 
 
 def _other_numbers(step: Step, wrong: Failed, before: str = "") -> ShownEffect:
-    kind = f"it is {message_kept(wrong.mistake)}" if wrong.mistake else _WRONG[wrong.code]
+    kind = f"it is {message_kept(wrong.mistake)}" if wrong.mistake else _KINDS[wrong.code]
     sentence = f"{before}returns: {_cut(wrong.saw)}"
     return ShownEffect(Effect.WRONG_NUMBERS, sentence, step.name, f"{before}{kind}")
 
@@ -262,10 +263,9 @@ def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> ShownEffect | None:
             return _changed(old, new, sentence, "other numbers")
     elif one.text != other.text and _wrong(new) is not None and _wrong(old) is None:
         return _changed(old, new, f"returned {_cut(one.text)} → {_cut(other.text)}", "another text")
-    where = _place(one, other)
-    return (
-        None if where is None else ShownEffect(Effect.LIES_ELSEWHERE, where[0], new.name, where[1])
-    )
+    if (where := _place(one, other)) is not None:
+        return ShownEffect(Effect.LIES_ELSEWHERE, where[0], new.name, where[1])
+    return _promoted(one, other, new.name)
 
 
 def _changed(old: Step, new: Step, sentence: str, shape: str) -> ShownEffect:
@@ -302,6 +302,15 @@ def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
             sentence = f"{words[one.committed]} → {words[other.committed]}"
             return sentence, sentence
     return None
+
+
+def _promoted(one: Leaf, other: Leaf, step: str) -> ShownEffect | None:
+    """Return the effect of another weak type: what the value is combined with has another dtype."""
+    if None in (one.weak, other.weak) or one.weak == other.weak:
+        return None
+    words = ("strongly typed", "weakly typed")
+    sentence = f"{words[bool(one.weak)]} → {words[bool(other.weak)]}"
+    return ShownEffect(Effect.OTHER_OUTPUT, sentence, step, sentence)
 
 
 def _devices(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[str, str]:

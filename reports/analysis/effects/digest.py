@@ -34,6 +34,7 @@ class Leaf(NamedTuple):
     shape: tuple[int, ...]
     local: tuple[int, ...] | None
     dtype: str
+    weak: bool | None
     values: tuple[Any, ...] | None
     text: str
     committed: bool | None
@@ -221,6 +222,7 @@ def _leaf(record: Json) -> Leaf:
         shape=_frozen(_list(shape)),
         local=_frozen(local) if isinstance(local, list) else None,
         dtype=str(record.get("dtype")),
+        weak=record.get("weak_type"),
         values=_frozen(values) if isinstance(values, list) else None,
         text="" if values is not None else str(record.get("text") or ""),
         committed=record.get("committed"),

@@ -90,7 +90,7 @@ _MEANINGS = {
     Effect.NEEDS_MORE_MEMORY: "The same values, with more memory.",
     Effect.SLOWER: "The same values, with more Python or compilation in each call.",
     Effect.LIES_ELSEWHERE: "The same values, on other devices or committed to them.",
-    Effect.OTHER_OUTPUT: "The same values, but printed, compared or numbered differently.",
+    Effect.OTHER_OUTPUT: "The same values, but printed, compared or promoted differently.",
     Effect.WARNS: "The same result, with a new warning.",
     Effect.TAKEN: "A call that raised an error is accepted.",
     Effect.REPAIRED: "A failure, a wrong value or a cost is gone.",

@@ -45,6 +45,7 @@ _SHOWS = {
         fields.MEMORY_KIND,
         fields.SHARDING,
     ),
+    Effect.OTHER_OUTPUT: (fields.WEAK_TYPE,),
     Effect.WARNS: (fields.WARNINGS,),
 }
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from conformance.model.records import Cell
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.derive import of_job
+from reports.analysis.effects.derive import CRASHED, REPEATS, of_job
 from reports.analysis.effects.digest import RAISED, job_end
 from reports.store.alike import failed
-from reports.store.codes import DTYPE, SHAPE, VALUE, WITHOUT_THE_FIX
+from reports.store.codes import DTYPE, SHAPE, VALUE, WEAK_TYPE, WITHOUT_THE_FIX
 from reports.store.older import code_of
 from reports.store.outcomes import Outcome
 
@@ -21,13 +21,12 @@ ABSENT = {
     Verdict.NOT_RUN: "not run",
 }
 RETURNS = "returns"  # how a cell ended that ended well
-_CRASHED = "crashed"
-_AGAIN = ("second call", " again")  # how the names of steps end that repeat one
-# What a returned value differs in, the most severe first.
-_WRONG = {
+# How a returned value differs, by the code of what does, the most severe first.
+_DIFFERS = {
     VALUE: "other numbers",
     SHAPE: "other shape",
-    DTYPE: "other dtype or weak type",
+    DTYPE: "other dtype",
+    WEAK_TYPE: "other weak type",
 }
 _WELL = "exit 0"  # how a process of a plain job ends that ends well
 _PRINTED = 60  # characters of what a job printed
@@ -36,14 +35,14 @@ _PRINTED = 60  # characters of what a job printed
 def ended(cell: Cell) -> str:
     """Return how a cell ended: "returns", "raises ValueError", "hangs", "exit 1: killed"."""
     if cell.fault is not None:
-        return "crashes" if cell.fault.kind == _CRASHED else "hangs"
+        return "crashes" if cell.fault.kind == CRASHED else "hangs"
     for steps in _steps(cell):
         # Processes may differ: what one of them raised is what ends a user's program.
         for number, step in enumerate(steps):
             if step.get("outcome") == RAISED:
                 return _raised(step, steps[:number])
     codes = {code_of(finding) for finding in failed(cell) if finding.step != WITHOUT_THE_FIX}
-    if wrong := next((words for code, words in _WRONG.items() if code in codes), ""):
+    if wrong := next((words for code, words in _DIFFERS.items() if code in codes), ""):
         return wrong
     if not cell.observations:
         return cell.verdict.value
@@ -71,7 +70,7 @@ def _steps(cell: Cell) -> Iterator[list[Mapping[str, Any]]]:
 def _raised(step: Mapping[str, Any], before: list[Mapping[str, Any]]) -> str:
     exception = step.get("exception")
     error = exception.get("type") if isinstance(exception, dict) else None
-    again = before and str(step.get("name")).endswith(_AGAIN)
+    again = before and str(step.get("name")).endswith(REPEATS)
     return f"raises {error or 'an exception'}{', second call' if again else ''}"
 
 

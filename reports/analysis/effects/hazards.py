@@ -22,7 +22,7 @@ from reports.store.order import implementation_order, topology_order
 from reports.store.outcomes import RAN, CellKey, Outcome
 from reports.store.results import Results
 
-A_JOB = "a job of its own"  # in place of a topology: a plain program that starts its processes
+A_JOB = "standalone job"  # in place of a topology: a plain program that starts its processes
 
 
 class Danger(StrEnum):
@@ -156,6 +156,23 @@ def _ran(results: Results, some: list[Hazard]) -> None:
         if outcome.verdict in RAN:
             for one in by_test.get((key.clause, key.topology), ()):
                 one.ran[Place(key.implementation, key.target.jax or "")] = True
+
+
+def joined(some: Iterable[Hazard]) -> tuple[tuple[Hazard, tuple[Hazard, ...]], ...]:
+    """Return hazards, each with those that are parts of the same defect; a part whose whole is not
+    among `some` stands alone.
+    """
+    every = list(some)
+    wholes = {(one.danger, one.cause.cause): one for one in every if one.cause is not None}
+    parts: dict[int, list[Hazard]] = {}
+    alone = []
+    for one in every:
+        whole = wholes.get((one.danger, one.cause.part_of)) if one.cause is not None else None
+        if whole is None:
+            alone.append(one)
+        else:
+            parts.setdefault(id(whole), []).append(one)
+    return tuple((one, tuple(parts.get(id(one), ()))) for one in alone)
 
 
 def of_version(some: Iterable[Hazard], jax: str) -> Iterator[Hazard]:

@@ -11,9 +11,7 @@ from enum import StrEnum
 from reports.analysis.effects.derive import job_died
 from reports.analysis.effects.digest import RAISED, RETURNED, Digest, Failed, Step
 from reports.analysis.effects.effect import Effect
-from reports.store.codes import COLLECTIVE, DTYPE, MEMORY, SHAPE, UNREAD, VALUE, WITHOUT_THE_FIX
-
-_WRONG = (VALUE, SHAPE, DTYPE)
+from reports.store.codes import COLLECTIVE, MEMORY, OF_VALUES, UNREAD, WITHOUT_THE_FIX
 
 
 class Severity(StrEnum):
@@ -82,4 +80,4 @@ def _other_numbers(finding: Failed) -> bool:
 
     A step without values shows no wrong ones.
     """
-    return (finding.code in _WRONG or bool(finding.mistake)) and finding.values != UNREAD
+    return (finding.code in OF_VALUES or bool(finding.mistake)) and finding.values != UNREAD

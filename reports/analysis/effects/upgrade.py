@@ -28,18 +28,25 @@ from reports.analysis.effects.changed import (
     Upgrade,
     processes,
 )
-from reports.analysis.effects.derive import OF_ALL_ROWS, failing
+from reports.analysis.effects.derive import OF_ALL_ROWS, alone, failing
+from reports.analysis.effects.digest import RAISED
 from reports.analysis.effects.effect import SAME, Effect, ShownEffect
 from reports.analysis.effects.explained import UNEXPLAINED, By, Why
 from reports.analysis.effects.pairs import Cellular, Effects, Row, Side, cell_of
 from reports.analysis.effects.remedies import FAILED, Help, Remedy
 from reports.analysis.effects.rewrites import rewrites
+from reports.analysis.issues.derive import issue_of
+from reports.analysis.issues.places import Where
 from reports.store.codes import NOTE
 from reports.store.order import NEW, SHARD_MAP
 from reports.store.results import Results
 
 # Effects more severe than a fix that does not help: they are reported as themselves.
 _GRAVER = (Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS)
+
+
+# What a known issue does to a program that does not work with it.
+_FAILURES = (*_GRAVER, Effect.RAISES, Effect.OTHER_ERROR)
 
 
 class _Key(NamedTuple):
@@ -91,58 +98,68 @@ class _Made:
 
     def upgrade(self) -> Upgrade:
         before_of, after_of = self.effects.column(self.old), self.effects.column(self.new)
-        effects, places = self.effects.in_rows(self.old, self.new), self._places
+        effects = self.effects.in_rows(self.old, self.new)
         same, others = self._parted(effects)
         self.same_cells = len(same)
         self.compared.update(
-            places[row]
+            self._places[row]
             for row in same
             if (one := before_of[row]) is not None and one.digest is not None
         )
-        unknown: list[int] = []
-        for number in others:
-            one, other, change = before_of[number], after_of[number], effects[number]
-            if other is None or change is None:
-                unknown.append(number)
-                continue
-            before = one if one is not None and one.digest is not None else None
-            if before is not None:
-                self.compared.add(places[number])
-            if before is None and change.effect is Effect.NOT_MEASURED:
-                unknown.append(number)
-            # Cells of several versions that were recorded alike change alike.
-            alike = number, -1 if before is None else before.alike, other.alike
-            if alike not in self.known:
-                self.known[alike] = self._changed(number, before, other, change)
-            if (known := self.known[alike]) is None:
-                self.same_cells += change.effect is Effect.SAME
-                continue
-            self.changed.add(places[number])
-            self.found.setdefault(known.key, []).append(known.seen)
-            self.says.setdefault(known.key, known.says)
+        unknown = [
+            number
+            for number in others
+            if not self._noted(number, before_of[number], after_of[number], effects[number])
+        ]
         self._note_missing(unknown)
-        entries = [self._entry(key, some) for key, some in self.found.items()]
-        order = list(Group)
+        return self._whole()
+
+    def _noted(
+        self,
+        number: int,
+        one: Cellular | None,
+        other: Cellular | None,
+        change: ShownEffect | None,
+    ) -> bool:
+        """Note how a row changed; return False if that is unknown."""
+        if other is None or change is None:
+            return False
+        before = one if one is not None and one.digest is not None else None
+        if before is not None:
+            self.compared.add(self._places[number])
+        elif change.effect is Effect.NOT_MEASURED:
+            return False
+        # Cells of several versions that were recorded alike change alike.
+        alike = number, -1 if before is None else before.alike, other.alike
+        if alike not in self.known:
+            self.known[alike] = self._changed(number, before, other, change)
+        if (known := self.known[alike]) is None:
+            self.same_cells += change.effect is Effect.SAME
+            return True
+        self.changed.add(self._places[number])
+        self.found.setdefault(known.key, []).append(known.seen)
+        self.says.setdefault(known.key, known.says)
+        return True
+
+    def _whole(self) -> Upgrade:
+        """Return the upgrade of all that was noted."""
+        groups = list(Group)
+
+        def order(entry: Entry) -> tuple[int, bool, bool, int, str]:
+            compared = entry.compared
+            more = not (compared and entry.ran_before), not compared
+            return groups.index(entry.group), *more, -entry.programs, entry.title
+
         facts = {
             group: (_facts(self.compared, group), _facts(self.changed, group))
             for group in (ONE, SEVERAL)
         }
         compared, changed = (set.union(*some) for some in zip(*facts.values(), strict=True))
+        entries = (self._entry(key, some) for key, some in self.found.items())
         return Upgrade(
             self.old,
             self.new,
-            tuple(
-                sorted(
-                    entries,
-                    key=lambda e: (
-                        order.index(e.group),
-                        not (e.compared and e.ran_before),
-                        not e.compared,
-                        -e.programs,
-                        e.title,
-                    ),
-                )
-            ),
+            tuple(sorted(entries, key=order)),
             same=len(compared - changed),
             same_cells=self.same_cells,
             compared=len(compared),
@@ -153,7 +170,7 @@ class _Made:
             ),
         )
 
-    @property
+    @cached_property
     def _places(self) -> Sequence[tuple[str, str]]:
         """Return, per row, its number of processes and its fact."""
         kept = self.effects.kept(_place)
@@ -216,13 +233,32 @@ class _Made:
             sides = self.old, self.new
             cells = (cell_of(self.results, seen.clause, seen.topology, side) for side in sides)
             why = self.effects.why(seen.shown, *cells)
+        ended = why.slug if why.by is By.ENDED else ""
+        if ended and before is not None and self._failed(ended, before, shown.step):
+            group = Group.REPAIRED
         return _Changed(seen, self._key(seen, group, why), why.says), compared
+
+    def _failed(self, slug: str, before: Cellular, step: str) -> bool:
+        """Return whether a program failed by a known issue before: by what the issue does on that
+        side, or by itself, or because it raised in one process and not in another.
+        """
+        issue = issue_of(self.effects).get(slug)
+        where = Where(self.old.implementation, self.old.jax)
+        if issue is not None and issue.at(where) in _FAILURES:
+            return True
+        digest = before.digest
+        raised = digest is not None and any(
+            one.outcome == RAISED and one.name == step for _, one in digest.steps()
+        )
+        return raised or (digest is not None and bool(alone(digest)))
 
     def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
         if group is Group.WRONG_NUMBERS and why.slug in rewrites().output_only:
             group = Group.OUTPUT
         elif group is Group.OTHER_ERROR and _became_right(seen):
             group = Group.REPAIRED  # the error is now the one that is expected
+        if why.by is By.ENDED and group is Group.REPAIRED:
+            return _Key(group, By.CAUSE, why.slug, "", "")
         if why.by is By.DOCUMENT:
             return _Key(group, why.by, "", why.slug, "")
         if why.by is not By.NOTHING:
@@ -337,7 +373,7 @@ class _Made:
     def _title_and_sentence(self, cause: Cause | None, example: Seen, key: _Key) -> tuple[str, str]:
         """Return a title, and the sentence below it."""
         if cause is not None and key.by is By.ENDED:
-            return f"Known issue that ended: {cause.title}", f"Before: {cause.sentence}"
+            return f"{_NOW.get(key.group, 'Changed')}. Before: {cause.title.rstrip('.')}", ""
         if cause is not None:
             return cause.title, cause.sentence
         if key.by is By.DOCUMENT:
@@ -443,8 +479,14 @@ _REMEDIED = set(Group) - {Group.REPAIRED, Group.FIX_FAILS}
 # claimed; and what a claim is about may be wrong, or another error, in many shapes.
 _BY_SHAPE = (Group.MOVES_MORE, Group.LIES, Group.WARNS)
 _BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
+# What programs do for which a known issue ended, where they worked before.
+_NOW = {
+    Group.RAISES: "Raises an error now, as expected",
+    Group.WARNS: "Warns now, as expected",
+    Group.LIES: "Has the expected placement now",
+}
 _TITLES = {
     Group.MOVES_MORE: "{}",
-    Group.LIES: "A result is in another place: {}",
+    Group.LIES: "A result has another placement: {}",
     Group.WARNS: "A warning: {}",
 }

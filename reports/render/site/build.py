@@ -13,7 +13,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TypeVar
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from conformance.model.verdicts import Verdict
@@ -255,10 +256,28 @@ class _Environment(Environment):
     getattr = staticmethod(getattr)  # type: ignore[assignment]
 
 
+class _Compiled(BytecodeCache):
+    """The compiled templates of this process: a second site's need no compilation."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._codes:
+            bucket.bytecode_from_string(self._codes[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._codes[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _Compiled()
+
+
 def environment() -> Environment:
     """Return the templates, all with escaping."""
     env = _Environment(
         loader=PackageLoader("reports.render.site"),
+        bytecode_cache=_COMPILED,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -79,8 +79,8 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             taken,
             "index",
             "Cost of `x[0]` of a pmap output: time",
-            "Time of `x[0]` divided by its time under legacy pmap, measured at the same moment. "
-            "Each bar spans the blocks of a measurement; a bar across 1 shows no difference.",
+            "Time of `x[0]` divided by its time under legacy pmap. A vertical bar is the range "
+            "over repeated blocks of the measurement; if it includes 1, there is no difference.",
             INDEX,
             "index",
             LEGACY,
@@ -93,8 +93,8 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             taken,
             "call",
             "A call of a pmapped function: time",
-            "Time of a call divided by its time under legacy pmap. The arrays are as small as "
-            "possible, so that this is the time of the dispatch.",
+            "Time of a call divided by its time under legacy pmap. The arrays are tiny, so that "
+            "this is dispatch time.",
             "timing.dispatch.",
             "call",
             LEGACY,

@@ -18,6 +18,8 @@ from reports.store.outcomes import CellKey, TimingKey
 from reports.store.results import Results
 
 INDEX, LOCAL = "timing.index.", "local shard"
+JAX = "JAX"  # what the categories of a chart by version are
+_VERSIONS_LISTED = 6  # of more the first and the last are named
 # What is asked about most of all that is measured; all of it is in the matrix.
 ACCESSES = {
     "indexing.integer.zero": "`x[0]`",
@@ -50,6 +52,11 @@ class Drawn:
     evidence: Link
 
     @property
+    def versions(self) -> str:
+        """The versions of JAX that were measured; empty where the names of the lines say it."""
+        return self._versions_of(point.at for one in self.chart.series for point in one.points)
+
+    @property
     def flat(self) -> str:
         """Return a sentence in place of a chart whose lines are all level; empty otherwise."""
         lines = []
@@ -57,9 +64,19 @@ class Drawn:
             values = {self.chart.label(point.value) for point in one.points}
             if len(values) > 1:
                 return ""
-            lines += [f"{one.name} {value}" for value in values]
+            measured = self._versions_of(point.at for point in one.points)
+            where = f" ({measured})" if measured else ""
+            lines += [f"{one.name} {value}{where}" for value in values]
         upwards = self.chart.upwards
         return f"{upwards[:1].upper()}{upwards[1:]}, in every measurement: {', '.join(lines)}"
+
+    def _versions_of(self, places: Iterable[int]) -> str:
+        if self.chart.across != JAX:
+            return ""
+        some = [self.chart.categories[at] for at in sorted(set(places))]
+        if len(some) <= _VERSIONS_LISTED:
+            return f"JAX {', '.join(some)}"
+        return f"{len(some)} versions, JAX {some[0]} to {some[-1]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,28 +125,43 @@ def ratios(
             if (one := ratio(here[key], to)) is not None
         ]
         name = f"{plain(timed(timing))}, {topology}"
-        others = {one.to for k, t in here.items() if k.timing == timing and (one := ratio(t, to))}
-        bases = ", ".join(sorted(others)).replace("==", " ")
         figures += figure(
             Chart(
                 key=f"{anchor}-{safe_name(timing)}-{topology}",
                 title=name,
                 description="",
-                across="JAX",
+                across=JAX,
                 categories=tuple(target.jax or "?" for target in versions),
-                # The other side is of another version where this one has it no longer.
-                upwards=f"times {bases if len(others) == 1 else to}",
+                upwards=f"times {to}",
                 series=series(_names(key.implementation for key in here), points),
                 label=multiple,
                 log=True,
                 even=1.0,
                 joined=False,
-                note=f"Measured against {bases}." if len(others) > 1 else "",
+                note=_baselines(here, keys, to),
                 missing=_without(results, here, timing, topology, versions),
             ),
             _evidence(here, timing),
         )
     return Group(anchor, title, sentence, tuple(figures))
+
+
+def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to: str) -> str:
+    """Return by which version's time each is divided, which is its own where that has one."""
+    own: dict[str, None] = {}
+    others: dict[str, list[str]] = {}
+    for key in keys:
+        jax, base = key.target.jax or "?", ratio(taken[key], to)
+        if base is None:
+            continue
+        of = base.to.removeprefix(to).removeprefix(" of ").removeprefix("jax").strip(" =")
+        if of in ("", jax):
+            own[jax] = None
+        elif jax not in others.setdefault(of, []):
+            others[of].append(jax)
+    parts = [f"{to} of the same JAX"] if own else []
+    parts += [f"for {', '.join(some)} {to} of JAX {of}" for of, some in others.items()]
+    return f"Divided by: {'; '.join(parts)}." if others else ""
 
 
 def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
@@ -150,7 +182,7 @@ def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
         figures += figure(
             Chart(
                 key=f"devices-{safe_name(timing)}",
-                title=f"{plain(timed(timing))}, jax {newest.jax}",
+                title=f"{plain(timed(timing))}, JAX {newest.jax}",
                 description="",
                 across="processes × devices of each",  # noqa: RUF001 (the sign of multiplication)
                 categories=tuple(topologies),
@@ -189,7 +221,7 @@ def moved_figures(results: Results) -> Group:
                     key=f"moved-{safe_name(clause)}-{topology}",
                     title=f"{title}, {topology}",
                     description="",
-                    across="JAX",
+                    across=JAX,
                     categories=tuple(target.jax or "?" for target in versions),
                     upwards="bytes moved / bytes of the result",
                     series=series(_names(key.implementation for key in cells), points),
@@ -200,8 +232,8 @@ def moved_figures(results: Results) -> Group:
     return Group(
         "moved",
         "Reading a part of a pmap output: bytes moved between devices",
-        "Bytes that the compiled program sends to each device, divided by the bytes that are "
-        "read. 0 is a local read; more than 1 is data that the result does not need.",
+        "Bytes that the compiled program sends to each device, divided by the bytes of the "
+        "result. 0: a local read. More than 1: data that the result does not need.",
         tuple(figures),
     )
 
@@ -223,7 +255,7 @@ def memory_figures(measured: Memory) -> Group:
                 key=table.anchor,
                 title=f"{table.what.rstrip(',')}, {table.topology}",
                 description="",
-                across="JAX",
+                across=JAX,
                 categories=tuple(row.label.removeprefix("jax ") for row in table.rows),
                 upwards="peak memory / size of the argument",
                 series=series(_names(implementations), points),
@@ -240,7 +272,7 @@ def memory_figures(measured: Memory) -> Group:
     return Group(
         "memory",
         "An argument, donated or not: memory",
-        "Peak memory divided by the size of the argument. 1 is in place, 2 is a copy beside the "
+        "Peak memory divided by the size of the argument. 1: no copy. 2: one copy beside the "
         "original.",
         tuple(figures),
     )

@@ -7,7 +7,7 @@ platform's. Statements of one document that fail for one known issue are one ent
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -28,7 +28,7 @@ from reports.render.site.corrections import (
 from reports.render.site.documents import ClaimRow, Document
 from reports.render.site.issue_drafts import Checked, deviations, main_cause, text
 from reports.render.site.marks import CHECKED, Mark, mark_of
-from reports.render.site.names import Link, claim_path, safe_name
+from reports.render.site.names import Link, claim_path, implementation_words, safe_name
 from reports.render.site.page import Asset, Page
 from reports.render.site.strips import newest_index
 from reports.render.site.text import shortened, worded
@@ -90,6 +90,7 @@ class Entry:
     failed: int
     ran: int
     text: str
+    only: str = ""  # the implementation under which alone it fails, if others were tested
 
     @property
     def never(self) -> bool:
@@ -307,7 +308,16 @@ def _entry(
         failed=len(wrong),
         ran=len(cells),
         text=text(results, claims, target, wrong, len(cells), removed),
+        only=_only(wrong, cells),
     )
+
+
+def _only(wrong: Checked, cells: Collection[CellKey]) -> str:
+    """Return the only implementation under which tests fail; empty if that was the only one."""
+    failing = {key.implementation for key, _ in wrong}
+    if len(failing) != 1 or failing == {key.implementation for key in cells}:
+        return ""
+    return implementation_words(next(iter(failing)))
 
 
 def _severity(effects: Effects, key: CellKey) -> Severity:

@@ -29,8 +29,8 @@ PAGE = "errors.html"
 _MEANINGS_HELPED = 8  # of more a reader does not compare the remedies
 _HEADINGS = {Sort.ERROR: "Errors", Sort.WARNING: "Warnings", Sort.SIGNAL: "Signals"}
 _PHASES = {
-    "construct": "the map is made",
-    "arguments": "its arguments are placed",
+    "construct": "`jax.pmap(f)` is called",
+    "arguments": "its arguments are moved to devices",
     "trace": "the function is traced",
     "lower": "the program is lowered",
     "compile": "the program is compiled",

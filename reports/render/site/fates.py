@@ -108,11 +108,11 @@ def _in_step(step: Mapping[str, Any], note: Mapping[str, Any]) -> Met:
     reused, there = note[REUSED]
     deleted = step["extra"].get(DELETED)
     gone = isinstance(deleted, list) and bool(deleted) and all(deleted)
-    how = "with a warning" if step.get("warnings") else "in silence"
+    how = "with a warning" if step.get("warnings") else "silently"
     if reused == there:
-        return Met(0, f"taken over without a copy, {'and deleted' if gone else 'not deleted'}")
+        return Met(0, f"donated without a copy{', and deleted' if gone else '; not deleted'}")
     if reused:
-        return Met(1, "taken over in part")
+        return Met(1, "donated in part")
     if gone:
-        return Met(2, f"copied and deleted, {how}")
-    return Met(3, f"not taken over, the original stays, {how}")
+        return Met(2, f"copied, and the original deleted, {how}")
+    return Met(3, f"not donated, {how}; the original stays")

@@ -36,7 +36,7 @@ def _sentence(some: Sequence[Growth]) -> str:
     by = ", ".join(dict.fromkeys(f"jax {one.jax} with libtpu {one.libtpu}" for one in some))
     return (
         f"Bytes that one access sends to each chip, divided by the {rows} of the array on that "
-        f"chip. Compiled with {by}; not run. A rising line is an access that costs more on a "
+        f"chip. Compiled with {by}; not run. A rising line: the access costs more on a "
         "larger pod."
     )
 

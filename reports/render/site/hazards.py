@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reports.analysis.effects.effect import Effect
-from reports.analysis.effects.hazards import Danger, Hazard, Place, averts, of_version
+from reports.analysis.effects.hazards import Danger, Hazard, Place, averts, joined, of_version
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.issues.derive import issue_of
@@ -21,6 +21,7 @@ from reports.render.site.names import (
     version_path,
 )
 from reports.render.site.page import Page
+from reports.render.site.strips import ranges
 from reports.store.order import version_order
 from reports.store.results import Results
 
@@ -28,9 +29,15 @@ PAGE = "hazards.html"
 MOST_CLAUSES = 6
 
 _EFFECT = {Danger.SECOND_CALL: "raises"}
+_TITLES = {
+    Danger.CRASHES: "Crashes",
+    Danger.HANGS: "Hangs",
+    Danger.WRONG_NUMBERS: "Wrong values",
+    Danger.SECOND_CALL: "Works once, then fails",
+}
 _SAYS = {
     Danger.CRASHES: "A process dies, and ends the job.",
-    Danger.HANGS: "A process never returns; nor do those that wait for it.",
+    Danger.HANGS: "A process waits forever, and with it those that wait for it.",
     Danger.WRONG_NUMBERS: "Wrong values, without an error or a warning.",
     Danger.SECOND_CALL: "The first call of a pmapped function works, the next one raises.",
 }
@@ -45,11 +52,21 @@ class PlaceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class PartView:
+    """Another appearance of the same defect, and the versions that show it."""
+
+    anchor: str
+    cause: Link
+    sentence: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class HazardView:
     """One hazard, where it shows, and its evidence.
 
-    `news` says in which versions it is new, `shown` are classes of the versions that have it, for
-    filtering, and `edit` is what averts it in the newest of them.
+    `news` says in which versions it is new, `shown` are classes of the versions that have it or a
+    part of it, for filtering, and `edit` is what averts it in the newest of them.
     """
 
     anchor: str
@@ -64,6 +81,7 @@ class HazardView:
     news: str
     shown: str
     edit: str
+    parts: tuple[PartView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +136,11 @@ def hazards_page(effects: Effects, some: Sequence[Hazard]) -> HazardsPage:
     there = {t.jax for t in results.targets if t.jax and not t.unavailable}
     versions = tuple(sorted(there, key=version_order, reverse=True))
     now = set(map(hazard_anchor, of_version(some, versions[0]) if versions else ()))
-    ordered = sorted(some, key=lambda one: hazard_anchor(one) not in now)
+    ordered = sorted(joined(some), key=lambda pair: hazard_anchor(pair[0]) not in now)
     views = {
-        danger: tuple(_view(effects, one, versions) for one in ordered if one.danger is danger)
+        danger: tuple(
+            _view(effects, one, parts, versions) for one, parts in ordered if one.danger is danger
+        )
         for danger in Danger
     }
     return HazardsPage(
@@ -130,7 +150,7 @@ def hazards_page(effects: Effects, some: Sequence[Hazard]) -> HazardsPage:
             DangerView(
                 safe_name(danger.value.replace(" ", "-").replace(",", "")),
                 _EFFECT.get(danger, danger.value),
-                danger.value[:1].upper() + danger.value[1:],
+                _TITLES[danger],
                 _SAYS[danger],
                 views[danger],
             )
@@ -157,16 +177,13 @@ def title_of(results: Results, hazard: Hazard) -> str:
 def _line(
     results: Results, some: Sequence[Hazard], versions: Sequence[str], jax: str
 ) -> VersionLine:
-    new = (
-        (one, _under(implementations))
-        for one in some
-        if not _library(one) and (implementations := one.new_in(versions[::-1]).get(jax))
-    )
+    new_here = (one for one in some if not _library(one) and jax in one.new_in(versions[::-1]))
+    new = ((one, _under(one.new_in(versions[::-1])[jax])) for one, _ in joined(new_here))
     return VersionLine(
         jax,
         version_path(jax),
         _place(versions, jax),
-        sum(1 for _ in of_version(some, jax)),
+        len(joined(of_version(some, jax))),
         tuple(
             (_effect(one), Link(title_of(results, one), f"{PAGE}#{hazard_anchor(one)}"), under)
             for one, under in new
@@ -206,9 +223,12 @@ def _library(hazard: Hazard) -> str:
     return rewrites().library_of(hazard.cause.cause) if hazard.cause is not None else ""
 
 
-def _view(effects: Effects, hazard: Hazard, versions: Sequence[str]) -> HazardView:
+def _view(
+    effects: Effects, hazard: Hazard, parts: Sequence[Hazard], versions: Sequence[str]
+) -> HazardView:
     results = effects.results
     there = [jax for jax in versions if any(of_version([hazard], jax))]
+    anywhere = [jax for jax in versions if any(of_version([hazard, *parts], jax))]
     return HazardView(
         anchor=hazard_anchor(hazard),
         effect=_effect(hazard),
@@ -228,8 +248,27 @@ def _view(effects: Effects, hazard: Hazard, versions: Sequence[str]) -> HazardVi
         clauses=tuple(Link(id, clause_path(id)) for id in hazard.clauses[:MOST_CLAUSES]),
         more=max(0, len(hazard.clauses) - MOST_CLAUSES),
         news=_news(hazard, versions),
-        shown=" ".join(_place(versions, jax) for jax in there),
+        shown=" ".join(_place(versions, jax) for jax in anywhere),
         edit=averts(effects, hazard, there[0]) if there else "",
+        parts=tuple(_part(one, versions) for one in parts),
+    )
+
+
+def _part(hazard: Hazard, versions: Sequence[str]) -> PartView:
+    assert hazard.cause is not None, "what is a part of a known issue is one"
+    oldest_first = versions[::-1]
+    where = (
+        (name, {jax for jax in versions if hazard.topologies(name, jax)})
+        for name in hazard.implementations
+    )
+    return PartView(
+        hazard_anchor(hazard),
+        Link(hazard.cause.title, cause_path(hazard.cause.cause)),
+        hazard.cause.sentence,
+        "; ".join(
+            f"{implementation_words(name)}: JAX {ranges(oldest_first, some)}"
+            for name, some in where
+        ),
     )
 
 
@@ -247,7 +286,7 @@ def _cell(effects: Effects, hazard: Hazard, implementation: str, version: str) -
         and state.effect is not None
         and _OF_EFFECT.get(state.effect) is hazard.danger
     ):
-        return "as on both sides" if state.between else f"as in {state.beside}"
+        return "as before and after" if state.between else f"as in {state.beside}"
     return "" if state.state in (State.NOT_TESTED, State.REMOVED) else "no"
 
 

@@ -8,14 +8,14 @@ from functools import cached_property
 
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import rewrites
-from reports.analysis.gradients import taken
 from reports.analysis.libraries import load_libraries
-from reports.render.site import gradients, uses
+from reports.render.site import uses
 from reports.render.site.entries import side_words
 from reports.render.site.issues import Grid, grid
 from reports.render.site.names import Link, implementation_words
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair
+from reports.render.site.question_pages import asked
 from reports.render.site.strips import jax_versions
 from reports.render.site.subjects import subjects
 from reports.render.site.uses import Moment, Use
@@ -79,11 +79,14 @@ class HomeView:
         return tuple(_chooser(*way, some) for way, some in ways.items())
 
     @property
+    def questions(self) -> tuple[Link, ...]:
+        """The questions that a page answers."""
+        return asked(self.effects.results)
+
+    @property
     def subjects(self) -> tuple[Link, ...]:
         """The pages about one subject."""
-        some = tuple(Link(one.title, one.path) for one in subjects(self.effects.results))
-        link = Link("Gradients", gradients.PAGE)
-        return (*some, link) if taken(self.effects.results) else some
+        return tuple(Link(one.title, one.path) for one in subjects(self.effects.results))
 
     def words(self, pair: Pair) -> tuple[str, str]:
         """Return both ends of a pair in words."""

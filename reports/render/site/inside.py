@@ -126,7 +126,7 @@ def pages(effects: Effects) -> Iterator[Page]:
             inside_page(effects),
             TITLE.replace("jax.checkpoint", "`jax.checkpoint`"),
             "With one process and with several, by version: whether a pmapped function that is "
-            "called inside another transformation gives the values that it gives by itself.",
+            "called inside another transformation gives the same values as outside of it.",
         )
 
 

@@ -28,7 +28,7 @@ Checked = Sequence[tuple[CellKey, Outcome]]
 _MOST_OBSERVED = 5  # kinds of behaviour that one text lists
 _OBSERVED_LENGTH = 360
 _PROGRAM_LINES = 40
-_CHECKS_LENGTH = 600
+_TESTS_LENGTH = 600
 _NUMBERS = re.compile(r"[\d.,\s…\[\]]+")
 
 
@@ -46,12 +46,10 @@ def text(
     has.
     """
     lines = list(_stated(claims))
-    never = len(wrong) == ran
-    often = f"none of {ran} checks; instead" if never else f"{ran - len(wrong)} of {ran} checks"
-    others = "" if never else "; in the others" if len(wrong) > 1 else "; in the other"
-    they = "the statement says" if len(claims) == 1 else "the statements say"
+    passed = ran - len(wrong)
+    they = "this claim holds" if len(claims) == 1 else "these claims hold"
     lines += [
-        f"With {_description(target)}, what {they} was seen in {often}{others} "
+        f"With {_description(target)}, {they} in {passed or 'none'} of {ran} tests. The failures "
         "(topologies are processes x devices of each):",
         "",
         *_observed(wrong, removed),
@@ -67,8 +65,8 @@ def text(
     if cause is not None:
         under = [name for name, _ in Counter(key.implementation for key, _ in wrong).most_common()]
         lines += ["", *_program(cause, started(cause, under, target.jax))]
-    checks = ", ".join(f"`{id}`" for id in dict.fromkeys(key.clause for key, _ in wrong))
-    lines += ["", f"Checks: {shortened(checks, _CHECKS_LENGTH)}"]
+    tests = ", ".join(f"`{id}`" for id in dict.fromkeys(key.clause for key, _ in wrong))
+    lines += ["", f"Tests: {shortened(tests, _TESTS_LENGTH)}"]
     return "\n".join(lines) + "\n"
 
 
@@ -97,9 +95,9 @@ def _stated(claims: Sequence[Claim]) -> Iterator[str]:
         if here[0].revisions:
             yield from (f"Reviewed revision: {here[0].revisions[-1]}.", "")
         if len(here) == 1:
-            yield from (f"Stated, in other words: {here[0].statement}", "")
+            yield from (f"In our words: {here[0].statement}", "")
         else:
-            yield from ("Stated, in other words:", "", *(f"* {c.statement}" for c in here), "")
+            yield from ("In our words:", "", *(f"* {c.statement}" for c in here), "")
 
 
 def _where(claim: Claim) -> str:
@@ -118,14 +116,14 @@ def _observed(wrong: Checked, removed: frozenset[str]) -> list[str]:
         text = shortened(words, _OBSERVED_LENGTH)
         _, places = seen.setdefault(_NUMBERS.sub("#", text), (text, {}))
         name = implementation_words(key.implementation)
-        asked = f"where {name} is asked for, which is gone, on"
+        asked = f"where the program asks for {name}, which this JAX no longer has, on"
         under = asked if key.implementation in removed else f"{name} on"
         places.setdefault(under, set()).add(A_JOB if _is_job(outcome) else key.topology)
     lines = [
         f"* {_places(places)}: {text}" for text, places in list(seen.values())[:_MOST_OBSERVED]
     ]
     if len(seen) > _MOST_OBSERVED:
-        lines.append(f"* and {len(seen) - _MOST_OBSERVED} more kinds of behaviour")
+        lines.append(f"* and {len(seen) - _MOST_OBSERVED} more kinds of failure")
     return lines
 
 

@@ -31,9 +31,10 @@ _CSS = {
     State.REMOVED: "g-none",
 }
 _PROCESSES = {ONE: "one process", SEVERAL: "several processes"}
+DOCUMENTATION = "documentation"  # the kind of an issue of which the documents say something else
 FATAL = frozenset((Effect.CRASHES, Effect.HANGS))
-_BETWEEN = "few of its tests ran, with the results of the neighbouring versions"
-_BESIDE = "few of its tests ran, with the results of {}"
+_BETWEEN = "few of its tests ran; they agree with the versions before and after"
+_BESIDE = "few of its tests ran; they agree with {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,17 @@ class GridCell:
 
 @dataclass(frozen=True, slots=True)
 class GridRow:
-    """An issue, and its effect in each version for one use."""
+    """An issue, and its effect in each version for one use.
+
+    `documented`: JAX's documents say something else, which need not be a defect of JAX.
+    """
 
     title: str
     href: str
     usage: Usage
     worst: str
     cells: tuple[GridCell, ...]
+    documented: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,7 @@ def _row(issue: Issue, where: Sequence[Where], there: frozenset[Where]) -> GridR
         issue.usage,
         worst.value,
         tuple(cell(issue, place) for place in where),
+        issue.cause.cause_kind == DOCUMENTATION,
     )
 
 

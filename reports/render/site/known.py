@@ -24,15 +24,16 @@ SINCE = "0.8"  # the first with new pmap by default
 
 @dataclass(frozen=True, slots=True)
 class KnownPage:
-    """The known issues of one use, links to the other uses, and issues that no cell of it shows.
+    """The known issues of one use, links to the other uses, and issues without an effect.
 
-    `libraries` are the issues that follow a library's version, each with its name.
+    `others` are lists of these, each with a heading and a sentence; `libraries` are the issues that
+    follow a library's version, each with its name.
     """
 
     grid: Grid
     versions: tuple[str, ...]
     uses: tuple[tuple[str, str, bool], ...]
-    others: tuple[Link, ...]
+    others: tuple[tuple[str, str, tuple[Link, ...]], ...]
     libraries: tuple[tuple[str, Link], ...] = ()
 
 
@@ -86,14 +87,8 @@ def path_of(use: Use) -> str:
 def pages(effects: Effects) -> Iterator[Page]:
     """Yield a page for each use, and the page of all versions."""
     results = effects.results
-    if results.causes:
+    if results.causes or jax_versions(results):
         versions = tuple(jax_versions(results))
-        shown = {one.cause.cause for one in issues(effects) if one.worst}
-        rest = tuple(
-            Link(one.title, cause_path(one.cause))
-            for one in results.causes.values()
-            if one.cause not in shown
-        )
         of_libraries = tuple(
             (one.library, Link(one.cause.title, cause_path(one.cause.cause)))
             for one in issues(effects)
@@ -107,11 +102,11 @@ def pages(effects: Effects) -> Iterator[Page]:
                     grid(effects, use),
                     versions,
                     tuple((one.words, path_of(one), one is use) for one in Use),
-                    rest if use is Use.PMAP else (),
+                    _without_effect(effects) if use is Use.PMAP else (),
                     of_libraries,
                 ),
                 f"Known issues of {use.words}",
-                "The effect of each in each version of JAX; the most severe and most common first.",
+                "What each issue does in each version of JAX, most severe and most common first.",
             )
     if jax_versions(results):
         against = baseline(results)
@@ -127,6 +122,30 @@ def pages(effects: Effects) -> Iterator[Page]:
             "Which version is safest",
             "Known issues that an ordinary program can meet, by version and severity.",
         )
+
+
+def _without_effect(effects: Effects) -> tuple[tuple[str, str, tuple[Link, ...]], ...]:
+    """Return the known issues that no table has: by whether a test fails because of them."""
+    worst = {one.cause.cause: one.worst for one in issues(effects)}
+    rest = [one for one in effects.results.causes.values() if worst.get(one.cause) is None]
+    lists = (
+        (
+            "issues without an effect in the table",
+            "Tests fail because of these, but a comparison with legacy pmap or another version "
+            "shows no effect.",
+            [one for one in rest if one.cause in worst],
+        ),
+        (
+            "behaviours to know that are no failures",
+            "No test fails because of these: the tests expect them. Programs meet them all the "
+            "same.",
+            [one for one in rest if one.cause not in worst],
+        ),
+    )
+    return tuple(
+        (words, says, tuple(Link(one.title, cause_path(one.cause)) for one in some))
+        for words, says, some in lists
+    )
 
 
 def safe_table(effects: Effects, use: Use) -> SafeTable:

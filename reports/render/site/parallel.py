@@ -1,25 +1,20 @@
-"""Run a function for many numbers on all cores, in processes forked from this one.
+"""Render in several processes: which pages together, and from how many on.
 
-The data to render is large and cannot be sent to another process; a forked one has it already. On
-systems without fork everything runs in this process.
+The data to render is large and cannot be sent to another process; a forked one has it already.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from conformance.commandline.parallel import in_processes
 
 T = TypeVar("T")
 
 WORTH = 200  # of fewer, starting processes costs more than they save
 AT_ONCE = 16  # numbers that a process is given in one message, at least
 MESSAGES = 200  # about as many are sent, of however many numbers
-
-_here: list[Callable[[int], Any]] = []  # in a forked process alone: what it does
 
 
 def batches(items: Sequence[str]) -> tuple[tuple[int, ...], ...]:
@@ -43,31 +38,6 @@ def in_parallel(
     at_once: int = AT_ONCE,
 ) -> Iterator[T]:
     """Yield `do` of 0, 1, ..., in that order; of fewer than `worth` in this process."""
-    processes = processes or _cores()
-    if count < worth or processes < 2 or "fork" not in multiprocessing.get_all_start_methods():
-        yield from map(do, range(count))
-        return
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(processes, context, _begin, (do,)) as pool:
-        try:
-            yield from pool.map(_one, range(count), chunksize=max(at_once, count // MESSAGES))
-        except BaseException:  # interrupted, terminated, or nobody wants the rest
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-
-
-def _begin(do: Callable[[int], Any]) -> None:
-    """Initialise a forked process, whose end differs from this one's."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _here.append(do)
-
-
-def _one(number: int) -> Any:
-    return _here[0](number)
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
+    if count < worth:
+        return map(do, range(count))
+    return in_processes(do, count, processes, at_once=max(at_once, count // MESSAGES))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from reports.analysis.gradients import taken
-from reports.render.site import gradients, inside, jitted, libraries, removed, user_reports
+from reports.render.site import gradients, guide, inside, jitted, libraries, removed, user_reports
+from reports.render.site.names import Link
 from reports.store.results import Results
 
 
@@ -19,13 +20,17 @@ def _has_plain_jit(results: Results) -> bool:
 
 
 class QuestionPage(NamedTuple):
-    """A page, the words that people type for it, what it says, and whether results have it."""
+    """A page, the words that people type for it, what it says, and whether results have it.
+
+    `asked` is its question on the first page; a page without one is reached in another way.
+    """
 
     title: str
     href: str
     tags: str
     text: str
     there: Callable[[Results], object] = _always
+    asked: str = ""
 
 
 _PAGES = (
@@ -41,6 +46,7 @@ _PAGES = (
         "crash · crashes · segfault · segmentation fault · abort · core dumped · hang · hangs · "
         "stuck · deadlock · freeze · wrong · wrong numbers · wrong values · wrong results · silent",
         "Silent failures, and failures that end the job.",
+        asked="What crashes, hangs or gives wrong values?",
     ),
     QuestionPage(
         "Which version is safest",
@@ -49,6 +55,7 @@ _PAGES = (
         "which version is safest · which version should i use · stable · pin",
         "Per version and implementation, how many known issues an ordinary program meets.",
         lambda results: results.targets,
+        asked="Which version is safest?",
     ),
     QuestionPage(
         gradients.TITLE,
@@ -57,6 +64,7 @@ _PAGES = (
         "gradient of psum · gradient of pmean · times the devices · check_vma · data parallel",
         "By which factor a gradient is wrong, in the body and around the map.",
         taken,
+        asked="Are my gradients right?",
     ),
     QuestionPage(
         "Run it yourself: laptop, GPU, TPU, own plug-in",
@@ -64,6 +72,8 @@ _PAGES = (
         "run it yourself · gpu · cuda · tpu · rocm · plugin · plug-in · pjrt · accelerator · "
         "metal · own hardware · hand in results",
         "How to run the tests on a GPU, a TPU or a plug-in, and how the results come in here.",
+        lambda results: guide.documents(),
+        asked="How do I run the tests on my GPU, TPU or plugin?",
     ),
     QuestionPage(
         inside.TITLE,
@@ -74,6 +84,7 @@ _PAGES = (
         "Whether pmap works inside jit, vmap, grad, scan, while, cond and checkpoint: by version, "
         "with one process and with several.",
         inside.there,
+        asked="Does pmap work inside jit, vmap, grad or scan?",
     ),
     QuestionPage(
         "Performance and memory",
@@ -105,6 +116,7 @@ _PAGES = (
         "removed · import · imports · ImportError · AttributeError · ModuleNotFoundError · "
         "cannot import name · has no attribute · no module named · my import fails · deprecated",
         "Public names of JAX that went away, since when, and what JAX says of a replacement.",
+        asked="My import fails: what was removed?",
     ),
     QuestionPage(
         "User reports",
@@ -119,6 +131,7 @@ _PAGES = (
         "libraries · library · flax · optax · orbax · orbax-checkpoint · equinox · chex · haiku · "
         "dm-haiku · compatible · compatibility · which version of flax · chex.fake_pmap",
         "Which version of a library installs beside a JAX, and what its functions do there.",
+        asked="Which flax or optax fits my JAX?",
     ),
     QuestionPage(
         "pmap, shard_map and plain jit",
@@ -128,8 +141,15 @@ _PAGES = (
         "The same programs as pmap, as shard_map and as plain jit: values, communication, "
         "memory, time.",
         _has_plain_jit,
+        asked="Should I use plain jit instead?",
     ),
 )
+
+
+def asked(results: Results) -> tuple[Link, ...]:
+    """Return the questions of the first page that a site of these results answers."""
+    there = (page for page in _PAGES if page.asked and page.there(results))
+    return tuple(Link(page.asked, page.href) for page in there)
 
 
 def question_pages(results: Results) -> Iterator[QuestionPage]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 from reports.analysis.effects.pairs import Effects
@@ -19,6 +20,7 @@ from reports.analysis.public_names import (
 )
 from reports.render.site.names import Link, cause_link, safe_name
 from reports.render.site.page import Asset, Page
+from reports.render.site.strips import jax_versions
 from reports.store.results import Results
 
 PAGE = "removed.html"
@@ -30,16 +32,12 @@ class Row:
     """A name in a table, and where it is described: on its page, or in this row."""
 
     name: Name
+    has_page: bool
 
     @property
     def href(self) -> str:
-        """The address of the name's page."""
-        return name_path(self.name)
-
-    @property
-    def has_page(self) -> bool:
-        """Return whether the name has a page of its own."""
-        return has_page(self.name)
+        """The address of the name's page, or of its row."""
+        return page_of(self.name) if self.has_page else row_of(self.name)
 
     @property
     def anchor(self) -> str:
@@ -95,22 +93,31 @@ class Removed:
         return sum(count for _, count in self.others)
 
 
-def has_page(name: Name) -> bool:
-    """Return whether a name has a page of its own: it is gone, and not of the languages for
-    kernels.
+@lru_cache(maxsize=1)  # the table, the search and each name's page ask the same of one site
+def with_page(results: Results) -> frozenset[Name]:
+    """Return the names with a page: those that go away in the results' releases or between them,
+    without those of the languages for kernels.
     """
-    return bool(name.gone) and not name.is_of_kernels
+    versions = jax_versions(results)
+    if not versions:
+        return frozenset()
+    gone = load_names().gone_in(versions[0], versions[-1])
+    return frozenset(one for one in gone if not one.is_of_kernels)
 
 
-def name_path(name: Name) -> str:
+def name_path(results: Results, name: Name) -> str:
     """The page of a name; the row of one that has none."""
-    at = safe_name(name.text)
-    return f"removed/{at}.html" if has_page(name) else f"{PAGE}#{at}"
+    return page_of(name) if name in with_page(results) else row_of(name)
 
 
-def rows(names: Sequence[Name]) -> tuple[Row, ...]:
-    """Return a row per name."""
-    return tuple(map(Row, names))
+def page_of(name: Name) -> str:
+    """The page of a name."""
+    return f"removed/{safe_name(name.text)}.html"
+
+
+def row_of(name: Name) -> str:
+    """The row of a name in the table of all."""
+    return f"{PAGE}#{safe_name(name.text)}"
 
 
 def removed_between(old: str, new: str) -> Removed:
@@ -118,7 +125,7 @@ def removed_between(old: str, new: str) -> Removed:
     gone = load_names().gone_between(old, new)
     others = (one for one in gone if not one.is_of_subject)
     return Removed(
-        rows([one for one in gone if one.is_of_subject]),
+        tuple(Row(one, has_page=True) for one in gone if one.is_of_subject),
         tuple((module, len(list(some))) for module, some in _by_module(others)),
     )
 
@@ -154,16 +161,18 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
     yield Page(
         PAGE,
         "removed",
-        _table(names),
+        _table(names, with_page(effects.results)),
         "My import fails: names that JAX removed",
         f"Public names of JAX that went away between {names.releases[0]} and {names.releases[-1]}: "
         "since when, and what JAX says of a replacement.",
     )
     yield Asset(DATA, lambda: as_text(names))
     issues = issues_by_name(effects.results)
-    for one in filter(has_page, names.names):
+    for one in names.names:
+        if one not in with_page(effects.results):
+            continue
         yield Page(
-            name_path(one),
+            page_of(one),
             "name",
             NamePage(
                 one,
@@ -189,16 +198,20 @@ def issues_by_name(results: Results) -> Mapping[str, tuple[Link, ...]]:
     return {name: tuple(some) for name, some in found.items()}
 
 
-def _table(names: Names) -> RemovedPage:
-    subject = [one for one in names.gone if one.is_of_subject]
-    others = [one for one in names.gone if not one.is_of_subject]
+def _table(names: Names, paged: frozenset[Name]) -> RemovedPage:
+    def rows(some: Iterable[Name]) -> tuple[Row, ...]:
+        return tuple(Row(one, one in paged) for one in some)
+
     return RemovedPage(
         oldest=names.releases[0],
         newest=names.releases[-1],
-        subject=rows(subject),
-        others=tuple(Group(module, rows(list(some))) for module, some in _by_module(others)),
+        subject=rows(one for one in names.gone if one.is_of_subject),
+        others=tuple(
+            Group(module, rows(some))
+            for module, some in _by_module([one for one in names.gone if not one.is_of_subject])
+        ),
         count=len(names.gone),
-        warns=rows([one for one in names.names if not one.gone]),
+        warns=rows(one for one in names.names if not one.gone),
         data=DATA,
     )
 

@@ -129,7 +129,7 @@ def entries(effects: Effects, found: Sequence[Message]) -> Iterator[Entry]:
     yield from _of_subjects(results)
     yield from _of_versions(results)
     yield from _of_causes(effects, reported)
-    yield from _removed()
+    yield from _removed(results)
     yield from _of_messages(found)
     if results.targets:
         yield from _of_reports()
@@ -244,14 +244,14 @@ def _reported() -> dict[str, list[str]]:
     return found
 
 
-def _removed() -> Iterator[Entry]:
+def _removed(results: Results) -> Iterator[Entry]:
     """Names that JAX removed or warns of, by the errors that a program with them ends with."""
     for one in load_names().names:
         until = f"removed in JAX {one.gone}" if one.gone else "deprecated"
         yield Entry(
             "removed",
             f"{one.text}: {until}",
-            removed.name_path(one),
+            removed.name_path(results, one),
             " · ".join((one.text, one.attribute, *removed.errors(one))),
             one.warning,
             1 if one.is_of_subject else 0,

@@ -15,6 +15,7 @@ from reports.render.site.hazards import HazardView
 from reports.render.site.marks import CHECKED
 from reports.render.site.memory import Figure, Table
 
+_HAZARDS = "Crashes, hangs, wrong values"
 _MOST_EDITS = 4
 _NOWHERE = ("no", "")  # a cell of a hazard's row: ran without it, or did not run
 
@@ -34,14 +35,14 @@ def statements(rows: Iterable[ClaimRow], jax: str) -> Iterator[Short]:
     checked = [row for row in rows if row.newest in CHECKED]
     if checked:
         true = sum(not row.untrue for row in checked)
-        text = f"{true} of {len(checked)} that the documents make hold on JAX {jax}"
-        yield Short("Statements", text, "statements")
+        text = f"{true} of {len(checked)} hold on JAX {jax}"
+        yield Short("Documented claims", text, "statements")
 
 
 def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Short]:
     """Yield those of the newest version, and earlier ones; `versions`: newest first."""
     if not some:
-        yield Short("Hazards", "None was seen in any version", "")
+        yield Short(_HAZARDS, "None was seen in any version", "")
         return
     now: dict[str, str] = {}  # the title of each to its effect
     before: dict[str, str] = {}
@@ -58,7 +59,11 @@ def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Sho
         "; ".join(f"{how}: {title}" for title, how in titles.items()) for titles in (now, before)
     ]
     first = f"In JAX {versions[0]} {parts[0] or 'none'}"
-    yield Short("Hazards", f"{first}. Before: {parts[1]}" if parts[1] else first, "hazards")
+    yield Short(
+        "Crashes, hangs, wrong values",
+        f"{first}. Before: {parts[1]}" if parts[1] else first,
+        "hazards",
+    )
 
 
 def _last(view: HazardView) -> int:
@@ -84,7 +89,7 @@ def memory(tables: Iterable[Table], column: int, row: int, words: str) -> Iterat
     if found:
         order = sorted(found, key=lambda what: _least(found[what].values()))
         text = "; ".join(f"{_within(what)} {_figures(found[what])}" for what in order)
-        yield Short("Bytes at the peak", f"{text} ({words})", "memory")
+        yield Short("Peak memory", f"{text} ({words})", "memory")
 
 
 def peaks(tables: Iterable[Table], column: int, row: int) -> dict[str, str]:

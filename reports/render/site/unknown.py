@@ -72,6 +72,7 @@ class UnknownPage:
     platforms: tuple[str, ...]
     others: tuple[str, ...]
     unavailable: tuple[Target, ...]
+    absent: int = 0  # tests of the catalogue without a result, which have no page
 
 
 def pages(effects: Effects) -> Iterator[Page]:
@@ -101,6 +102,7 @@ def unknown_page(results: Results) -> UnknownPage:
         platforms=platforms,
         others=tuple(one for one in PLATFORMS if one not in platforms),
         unavailable=tuple(t for t in results.targets if t.unavailable),
+        absent=results.absent,
     )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.changed import Entry, Group, Upgrade
 from reports.analysis.effects.effect import Effect
-from reports.analysis.effects.hazards import Hazard, averts, of_version
+from reports.analysis.effects.hazards import Hazard, averts, joined, of_version
 from reports.analysis.effects.pairs import Effects, Side, sides
 from reports.analysis.effects.upgrade import upgrade
 from reports.analysis.issues.places import ONE, SEVERAL, Where, existing, jax_versions
@@ -164,7 +164,7 @@ class VersionView:
                 self._where(one),
                 averts(self.effects, one, self.jax),
             )
-            for one in of_version(self.dangers, self.jax)
+            for one, _ in joined(of_version(self.dangers, self.jax))
         )
 
     def _where(self, hazard: Hazard) -> str:

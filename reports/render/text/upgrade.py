@@ -19,7 +19,7 @@ from reports.store.results import Results
 MOST_BYTES = 1024 * 1024  # of a comment or a step summary on GitHub
 MOST_REMEDIES = 4  # of an entry in text
 ALL = "--all"  # the option that prints everything
-UNCOMPARED = "Not compared: the old side was not run, or says nothing. This is the new side alone."
+UNCOMPARED = "Not compared: the old version has no result. This is the result of the new version."
 # What differs without an error or a warning.
 SILENT = (Group.WRONG_NUMBERS, Group.MOVES_MORE, Group.MEMORY, Group.LIES)
 
@@ -123,7 +123,7 @@ def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
     yield f"{found.same} of {counted(found.compared, 'test')} give the same result"
     if lines := list(_outdated(found)):
         yield ""
-        yield "Upgrade with JAX"
+        yield "Upgrade these libraries with JAX"
         yield from (f"  {line}" for line in lines)
     yield from _change_lines(known, whole=whole)
     if lines := list(_libraries(found)):
@@ -253,7 +253,7 @@ def _averts(edit: Edit) -> str:
 def _parts(results: Results, found: Upgrade) -> Iterator[list[str]]:
     yield [f"# {_name(found.old)} → {_name(found.new)}", "", in_markdown(summary(found))]
     if lines := [f"- {in_markdown(line)}" for line in _outdated(found)]:
-        yield ["## Upgrade with JAX", "", *lines]
+        yield ["## Upgrade these libraries with JAX", "", *lines]
     yield from _edit_parts(results, found)
     if lines := [f"- {in_markdown(line)}" for line in _libraries(found)]:
         yield ["## Libraries", "", *lines]

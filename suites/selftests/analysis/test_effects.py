@@ -148,6 +148,18 @@ def test_another_first_element_is_an_effect() -> None:
             "wrong numbers",
         ),
         (
+            "another weak type",
+            digest_of(returned(leaf([1.0], weak_type=True))),
+            digest_of(returned(leaf([1.0], weak_type=False))),
+            Effect.OTHER_OUTPUT,
+        ),
+        (
+            "a weak type that was not recorded",
+            digest_of(returned(leaf([1.0], weak_type=None))),
+            digest_of(returned(leaf([1.0], weak_type=False))),
+            Effect.SAME,
+        ),
+        (
             "the rows of all, of which this process has the same",
             digest_of(returned([1.0, 2.0])),
             digest_of(returned(leaf([1.0, 2.0], shape=[8]))),

@@ -5,10 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from records import Record, cause, claim, deviation, finding, leaf, raised, returned
+from records import (
+    Record,
+    cause,
+    claim,
+    deviation,
+    finding,
+    leaf,
+    observation,
+    raised,
+    returned,
+)
 from two_sides import EVERYWHERE, FROM, TO, made, program, ran, read
 
-from reports.analysis.effects.changed import Entry
+from reports.analysis.effects.changed import Entry, Group
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Effects, side
@@ -208,8 +218,37 @@ def records(**old: Any) -> list[Record]:
 def test_a_cause_that_ended_explains_the_step_in_which_it_showed() -> None:
     one = only(*records(findings=[finding("no error")]))
     assert (one.by, one.cause and one.cause.cause) == (By.ENDED, STAYS)
-    assert one.title.endswith(f": Title of {STAYS}")
-    assert one.sentence.startswith("Before: ")
+    assert one.group is Group.RAISES, "the program worked before"
+    assert one.title == f"Raises an error now, as expected. Before: Title of {STAYS}"
+
+
+@pytest.mark.parametrize(
+    ("case", "old"),
+    [
+        ("wrong values", {"findings": [finding("no error"), finding("wrong", "value")]}),
+        (
+            "an error in one process of two",
+            {
+                "findings": [finding("no error")],
+                "observations": [
+                    observation(returned([1.0])),
+                    observation(raised("ValueError", "no"), process=1),
+                ],
+            },
+        ),
+    ],
+)
+def test_a_cause_that_ended_of_programs_that_failed_is_fixed(case: str, old: Record) -> None:
+    both = [observation(REFUSED, process=process) for process in range(2)]
+    entry = {"verdict": "known deviation", "deviation": deviation(cause=STAYS)}
+    one = only(
+        cause(STAYS),
+        program("errors.a"),
+        ran("errors.a", FROM, returned([1.0]), **entry | old),
+        ran("errors.a", TO, REFUSED, observations=both),
+    )
+    assert (one.group, one.effect) == (Group.REPAIRED, Effect.REPAIRED), case
+    assert (one.by, one.title) == (By.CAUSE, f"Title of {STAYS}"), case
 
 
 @pytest.mark.parametrize(

@@ -334,7 +334,7 @@ def test_what_returns_otherwise_has_its_clauses_cause_where_that_is_shown_of_it(
         (
             "asked of one process",
             ["1x8"],
-            "one process; its programs were not run with several",
+            "one process; not tested with several",
         ),
         ("asked of both", ["1x8", "2x2"], "one process"),
     ],

@@ -12,13 +12,16 @@ from typing import Any
 
 from msgspec import to_builtins
 from records import (
+    FIRST,
     Record,
     cell,
     clause,
     deviation,
     fault,
+    leaf,
     observation,
     raised,
+    returned,
     sample_step,
     target,
     timing,
@@ -50,6 +53,16 @@ PROGRAMS = {
     "donated-copy-original-kept": 3,
     "using-an-output-raises-copy-arrays": 12,  # of x[0] too, but not first of all
 }
+# Clauses that pages about one question are made of: transformations, gradients, plain jit.
+ASKED = (
+    "silences.of-map.jit",
+    "multi_controller.map.jit.shard",
+    "rewriting.gradients.own.stacked",
+    "rewriting.gradients.own.unmapped",
+    "idioms.training.pmean",
+)
+PLAIN = "idioms.jit.descent"
+MANY = 100  # clauses of one section: more than a page of its table holds
 MOVED = {"collectives": {"all-reduce": 1}, "bytes": 48, "result": 48, "array": 384}
 
 
@@ -77,8 +90,12 @@ def records() -> Iterator[Record]:
     for slug, programs in PROGRAMS.items():
         yield from (clause(f"{slug}.{n}", cause=slug) for n in range(programs))
     yield clause("errors.devices.put", fixes="errors.devices", topologies=["4x2"])
+    yield from (clause(id, topologies=["1x8", "4x2"]) for id in (*ASKED, PLAIN))
+    yield from (clause(f"outputs.many.{n}", topologies=["1x8", "4x2"]) for n in range(MANY))
     for jax in VERSIONS:
         yield target(jax)
+        for topology in ("1x8", "4x2"):
+            yield cell(PLAIN, implementation="jax", target=f"jax=={jax}", topology=topology)
         for implementation in ("legacy_pmap", "new_pmap"):
             if implementation == "legacy_pmap" and jax not in WITH_LEGACY:
                 continue
@@ -115,6 +132,10 @@ def cells(**where: Any) -> Iterator[Record]:
     note = {"what": "a map's own output", "multiple": 2.0 if fails else 1.0}
     yield cell("donation.peak", observations=seen(sample_step(extra={"memory": note})), **where)
     yield cell("errors.devices.put", observations=seen(sample_step()), **where)
+    for id in ASKED:
+        for topology in ("1x8", "4x2"):
+            gradient = returned(leaf([[1.0], [2.0]]), name=FIRST)
+            yield cell(id, observations=seen(gradient), topology=topology, **where)
     ratio = {"median": 2.0, "low": 1.5, "high": 3.0, "blocks": 3, "rounds": 20, "says": "2 times"}
     for topology in ("1x8", "4x2"):
         yield timing(

@@ -97,6 +97,15 @@ def end(mark: str) -> None:
             process.kill()
 
 
+def kill_at_once(mark: str) -> None:
+    """SIGKILL all of them so that none can clean up after another, as the end of a machine does."""
+    some = sorted(marked(mark), key=lambda one: one.create_time(), reverse=True)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for process in some:  # children first: a parent's end would continue a stopped child
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+
+
 @contextmanager
 def running_pytest(
     arguments: Sequence[str],

@@ -211,7 +211,7 @@ def test_another_weak_type_is_named_and_not_the_right_values_beside_it(proposed:
     found = proposed([weak()], one=one)
     assert [each.explains for each in found.add] == [True]
     saw = toml(found)["saw"]
-    assert saw == {"code": "dtype", "leaves": [{"dtype": "^float32$", "weak_type": False}]}
+    assert saw == {"code": "weak type", "leaves": [{"dtype": "^float32$", "weak_type": False}]}
     known = entry(saw=saw)
     assert proposed([weak()], known, one=one).add == []
     other = proposed([weak(dtype="float16")], known, one=one)
@@ -301,7 +301,7 @@ def test_an_entry_about_two_kinds_of_findings_pins_the_printed_value(proposed: A
     for each in seen["observations"]:
         each["steps"][0]["value"]["leaves"][0]["values"][0] = 7.0
     saw = toml(proposed([seen], one=one))["saw"]
-    assert (sorted(saw), saw["code"]) == (["code", "returned"], ["dtype", "value"])
+    assert (sorted(saw), saw["code"]) == (["code", "returned"], ["value", "weak type"])
 
 
 def noting(figure: str, value: Any) -> Any:
@@ -631,6 +631,23 @@ def returning(factor: float, jax: str) -> Any:
         rows = doubled(Place(TOPOLOGY, number)) * np.float32(factor)
         one["steps"] = [returned(rows, name="a call")]
     return made
+
+
+def test_an_entry_says_that_it_does_not_excuse_all_its_cells(proposed: Any) -> None:
+    both, apart = returning(3, "0.9.0"), returning(3, "0.9.2")
+    right, wrong = apart["observations"]
+    right["steps"] = [returned(doubled(Place(TOPOLOGY, 0)), name="a call")]
+    wrong["steps"][0]["value"]["leaves"][0]["weak_type"] = True
+    one = clause(All((WEAKLY, returns(doubled))))
+    found = proposed([both, apart], one=one)
+    (made,) = found.add
+    assert made.seen["saw"]["code"] == ["dtype", "value"]
+    assert proposed([both], one=one).add[0].explains
+    assert not made.explains
+    assert record(found)["add"][0]["explains"] is False
+    said = [line for line in lines(found) if "it does not excuse all" in line]
+    assert len(said) == 1
+    assert "it does not excuse" not in "".join(lines(proposed([both], one=one)))
 
 
 def test_two_mistakes_have_entries_of_their_own(proposed: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from conformance.judging import compile_only
 from conformance.judging.judge import Judgement, judge
 from conformance.model.verdicts import Verdict
 from conformance.spec import names
+from conformance.spec.aspects import VALUES
 from conformance.spec.expectation import along, every, noted, raises, returns, sharded, steps
 from conformance.spec.expected import Expectation
 from conformance.spec.topology import Place, Topology
@@ -139,8 +141,27 @@ def test_nothing_compiled_because_it_failed_is_no_excuse() -> None:
     assert judgement.verdict == Verdict.DEVIATES
 
 
-def test_what_was_measured_on_the_way_decides_nothing() -> None:
-    judgement = judged(every(REDUCES, MEASURED), rows(moved=1, peak=9))
+def test_each_process_has_to_compile_its_programs() -> None:
+    two = Topology(2, 1)
+    seen = [
+        observation(
+            returned(doubled(Place(two, process)), extra={"moved": 1}),
+            process=process,
+            topology=two,
+            compiled={**COMPILED, "programs": programs},
+        )
+        for process, programs in enumerate((3, 0))
+    ]
+    clause, records = clause_of(REDUCES), [received(one) for one in seen]
+    judgement = judge(clause, names.NEW_PMAP, two, "0.9.0", records, None)
+    failed = [(one.process, one.saw) for one in judgement.findings if not one.holds]
+    assert (judgement.verdict, failed) == (Verdict.DEVIATES, [(1, "0 programs; placed alike")])
+
+
+@pytest.mark.parametrize("claims", [MEASURED.claims, MEASURED.claims | {VALUES}])
+def test_what_was_measured_on_the_way_decides_nothing(claims: frozenset[str]) -> None:
+    measured = replace(MEASURED, claims=claims)
+    judgement = judged(every(REDUCES, measured), rows(moved=1, peak=9))
     assert judgement.verdict == Verdict.CONFORMS
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged import clause_of, received
+from judged import HUNG, clause_of, received
 from records import (
     FIRST,
     SECOND,
@@ -31,7 +31,7 @@ from conformance.model.verdicts import Verdict
 from conformance.spec.arrays import WEAKLY, returns_weak
 from conformance.spec.containers import Node, flattened
 from conformance.spec.emissions import EmissionPattern, log_record, warning
-from conformance.spec.expectation import every, in_steps, raises, returns, warns
+from conformance.spec.expectation import every, hangs, in_steps, raises, returns, warns
 from conformance.spec.expected import Expectation
 from conformance.spec.names import NEW_PMAP
 from conformance.spec.releases import by_release
@@ -136,6 +136,12 @@ def test_an_entry_knows_a_warning_and_no_other() -> None:
     assert judged(RIGHT, *twice(warnings=another), entries=known).verdict == Verdict.DEVIATES
 
 
+def test_a_warning_is_not_missed_in_a_case_that_did_not_finish() -> None:
+    clause, known = clause_of(hangs(SECOND)), (entry(CHANGES),)
+    said = judge(clause, NEW_PMAP, TOPOLOGY, "0.9.0", [], HUNG, known)
+    assert said.verdict == Verdict.CONFORMS
+
+
 def test_an_entry_whose_warning_is_gone_deviates_unless_it_is_optional() -> None:
     said = judged(RIGHT, entries=(entry(CHANGES),))
     assert (said.verdict, "but none does" in said.reason) == (Verdict.DEVIATES, True)
@@ -216,6 +222,7 @@ CAUGHT: dict[str, tuple[str, tuple[str, ...], str]] = {
     "JAX's, as more": ("ShardingTypeError", ("ValueError", *OF_ALL), Verdict.DEVIATES),
     "Python's": ("KeyError", ("LookupError", *OF_ALL), Verdict.CONFORMS),
     "Python's name only": ("KeyError", OF_ALL, Verdict.DEVIATES),
+    "a name and no base": ("KeyError", (), Verdict.DEVIATES),
     "a private base": (
         "ConcretizationTypeError",
         ("JAXTypeError", "_JAXErrorMixin", "TypeError", *OF_ALL),

@@ -333,6 +333,8 @@ def test_a_name_that_jax_lacks_is_known_where_an_entry_names_it_and_nothing_else
     assert mapped
     assert verdict(absent, known, witness=mapped) == Verdict.DEVIATES
     assert verdict(absent, known, jax="0.0.1") == Verdict.DEVIATES
+    one_of_two = observation(absent) | {"witness": []}
+    assert judged(expect, [one_of_two], deviations=(known,)).verdict == Verdict.DEVIATES
 
 
 def test_zero_steps_deviate() -> None:

@@ -115,6 +115,9 @@ def test_all_that_fails_in_a_step_must_be_named() -> None:
     both = failing(Code.VALUE), failing(Code.SHARDING)
     assert agree({"code": ["sharding", "value"]}, VALUES, *both)
     assert not agree({"code": "value"}, VALUES, *both)
+    error, bases = failing(Code.ERROR), failing(Code.BASES)
+    assert agree({"type": "ValueError"}, ERROR, error)
+    assert not agree({"type": "ValueError"}, ERROR, error, bases)
 
 
 KEPT = returned(extra={"donated deleted": [False], "buffers reused": [8, 8]})
@@ -149,6 +152,13 @@ def test_the_figures_of_an_entry_are_keys() -> None:
 def test_two_mistakes_are_none() -> None:
     both = failing(Code.VALUE, mistake="one"), failing(Code.VALUE, mistake="another")
     assert "mistake" not in shown(None, both)
+
+
+def test_a_mistake_is_known_beside_findings_that_can_have_none() -> None:
+    both = failing(Code.VALUE, mistake="its own rows"), failing(Code.SHARDING)
+    table = {"code": ["sharding", "value"], "mistake": "its own rows"}
+    assert agree(table, VALUES, *both)
+    assert not agree(table | {"mistake": "all rows"}, VALUES, *both)
 
 
 def test_a_step_that_the_probe_did_not_reach_is_absent() -> None:

@@ -6,6 +6,7 @@ import glob
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from processes import (
     SUITE,
     before_its_end,
     gone,
+    kill_at_once,
     marked,
     new_mark,
     running_pytest,
@@ -25,7 +27,7 @@ from processes import (
 )
 
 from harness.running.admission import Admission, process_capacity, start_capacity
-from harness.running.scratch import PREFIX
+from harness.running.fleet import LocalFleet
 
 LOOKED_S = 1.0  # for what must not happen
 
@@ -186,7 +188,30 @@ def test_the_processes_of_a_job_end_with_the_run_also_a_stopped_one(
         assert gone(suite.mark, ENDS_S), _told(suite)
     left = suite.folder.glob("temporary/conformance-*")
     # Who is killed leaves the run's own folder to the next run's sweep, and nothing else.
-    assert not [one for one in left if ended is _interrupted or not one.match(f"{PREFIX}*")]
+    assert not [one for one in left if ended is _interrupted or not one.match("conformance-run-*")]
+
+
+@pytest.mark.parametrize(("arguments", "workers"), [(SERIAL, 2), (PARALLEL, 4)])
+def test_the_next_run_removes_what_a_run_leaves_that_was_killed_with_all_it_started(
+    suite: Suite, arguments: tuple[str, ...], workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(suite.folder / "temporary"))
+    stalled = suite.stalled(arguments)
+    with running_pytest(stalled, suite.folder, suite.mark, suite.environment) as run:
+        assert before_its_end(run, lambda: suite.up(workers)), _told(suite)
+        before = _folders(suite)
+        LocalFleet(()).close()
+        assert before <= _folders(suite), "folders of a run that lives"
+        kill_at_once(suite.mark)
+        run.wait(ENDS_S)
+    kinds = {one.name.split("-")[1] for one in _folders(suite)}
+    assert kinds == {"run", "jobs"}, "nothing is left that could be removed"
+    LocalFleet(()).close()
+    assert _folders(suite) == set()
+
+
+def _folders(suite: Suite) -> set[Path]:
+    return set(suite.folder.glob("temporary/conformance-*"))
 
 
 def _zygotes(mark: str) -> int:

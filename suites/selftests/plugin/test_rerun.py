@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import jsonschema
 import pytest
@@ -19,9 +20,11 @@ from conformance.model.schema import schema
 from conformance.model.verdicts import RECORDED, Verdict
 from conformance.spec import names
 from harness.commandline.main import main
-from harness.plugin.rerun import compared, outcome_of
+from harness.plugin.rerun import MOST, Rerun, compared, outcome_of
 from harness.plugin.session import GREEN, RED
+from harness.running.background import Outcome
 from harness.running.cells import CellId
+from harness.running.pool import Spent
 from harness.running.runner import not_run
 from reports.store.results import load
 
@@ -59,6 +62,37 @@ def test_red_twice_is_red_and_red_once_is_flaky(first: str, second: str) -> None
     assert (found.again.verdict, found.again.reason) == (second, "it returned 4")
     assert found.again.observations == found.observations == [{"process": 0}]
     assert outcome_of(found.verdict) not in ("passed", "failed")
+
+
+@pytest.mark.parametrize("red", [0, 1, MOST, MOST + 3])
+def test_so_many_red_cells_are_run_again_and_all_are_reported(red: int) -> None:
+    ran: list[str] = []
+    reported: list[str] = []
+    pool = SimpleNamespace(close=lambda: None, spent=Spent())
+    session = SimpleNamespace(
+        release=lambda: None, spent=[], make_runner=lambda alone: SimpleNamespace(pool=pool)
+    )
+
+    class Noted(Rerun):
+        def _again(self, nodeid: str, runner: Any) -> None:
+            ran.append(nodeid)
+            del self._held[nodeid]
+
+        def _report(self, nodeid: str, outcome: Any) -> None:
+            reported.append(nodeid)
+
+    lost = SimpleNamespace(unreported=list)
+    rerun = Noted(cast(Any, session), cast(Any, None), cast(Any, lost))
+    names = [f"cell {n}" for n in range(red)]
+    outcome = Outcome(record(Verdict.DEVIATES), None).dump()
+    for name in names:
+        rerun.hold(SimpleNamespace(nodeid=name, conformance=outcome))
+    loop = rerun.pytest_runtestloop(cast(Any, None))
+    next(loop)
+    with pytest.raises(StopIteration):
+        loop.send(None)
+    assert ran + reported == names
+    assert (len(ran), rerun.left_out) == (min(red, MOST), max(0, red - MOST))
 
 
 def run(folder: Path, target: str, *arguments: str) -> tuple[int, list[dict[str, Any]], str]:

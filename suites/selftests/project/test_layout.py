@@ -85,6 +85,7 @@ NO_JAX = tuple(f"conformance.{room}" for room in ("catalogue", "judging", "mutat
 WORKER_HAS = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy", "conformance", "harness"}
 
 
+@functools.cache
 def imports(source: str, *, everywhere: bool) -> set[str]:
     """The modules that a source imports, `everywhere` in it or when it is itself imported.
 
@@ -124,6 +125,7 @@ def modules(package: str) -> list[Path]:
     return [one for one in files if SCANNED not in one.parent.parents]
 
 
+@functools.cache
 def file_of(module: str) -> Path | None:
     """The file of a module of this project; None where it is none."""
     path = ROOT.joinpath(*module.split("."))

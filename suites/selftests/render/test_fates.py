@@ -32,14 +32,18 @@ def fates_of(*cells: Record, **peaks: str) -> tuple[Fate, ...]:
 @pytest.mark.parametrize(
     ("name", "seen", "said"),
     [
-        ("reused", donation_step("a", 8, True), "taken over without a copy, and deleted"),
-        ("alive", donation_step("a", 8, False), "taken over without a copy, not deleted"),
-        ("in part", donation_step("a", 3, True), "taken over in part"),
-        ("copied", donation_step("a", 0, True, **WARNED), "copied and deleted, with a warning"),
+        ("reused", donation_step("a", 8, True), "donated without a copy, and deleted"),
+        ("alive", donation_step("a", 8, False), "donated without a copy; not deleted"),
+        ("in part", donation_step("a", 3, True), "donated in part"),
+        (
+            "copied",
+            donation_step("a", 0, True, **WARNED),
+            "copied, and the original deleted, with a warning",
+        ),
         (
             "one of two is kept",
             donation_step("a", 0, True, False),
-            "not taken over, the original stays, in silence",
+            "not donated, silently; the original stays",
         ),
     ],
 )

@@ -195,6 +195,8 @@ def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
     (said,) = re.findall(r"new pmap: ([^.;]+(?:\.\d[^.;]*)*)", figure.chart.description)
     assert re.findall(r"\d[\d.]*", said) == ["4", "0.9.0", "4", "0.12.0.1"]
     assert figure.evidence.href == "clauses/a.a.html"
+    assert figure.versions == "JAX 0.9.0, 0.12.0.1"
+    assert figure.flat.endswith("new pmap 4× (JAX 0.9.0, 0.12.0.1)")  # noqa: RUF001
 
 
 def test_what_an_access_moves_on_a_pod_is_drawn_by_chips_and_versions(tmp_path: Path) -> None:
@@ -245,6 +247,9 @@ def test_a_ratio_names_the_version_of_the_other_side_and_why_there_is_none(tmp_p
     ]
     [group] = cost_page(load([rows.write(tmp_path / "r.jsonl", records)])).groups
     chart = group.figures[0].chart
-    assert chart.upwards.endswith("legacy pmap of jax 0.9.0")
+    assert chart.upwards == "times legacy pmap"
+    assert chart.note == (
+        "Divided by: legacy pmap of the same JAX; for 0.12.0.1 legacy pmap of JAX 0.9.0."
+    )
     assert [one.name for one in chart.series] == ["legacy pmap", "new pmap"]
     assert dict(chart.table)["0.12.0.1"][0] == "gone"

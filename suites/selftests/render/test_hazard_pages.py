@@ -62,6 +62,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         *shown("errors.b", "since", "0.9.0", "0.10.0"),
         *shown("errors.c", "once", "0.8.0", "0.9.0"),
         *shown("errors.d", "back", "0.8.0", "0.10.0"),
+        *shown("errors.e", "back-again", "0.9.0", part_of="back"),
     ]
     folder: Path = tmp_path_factory.mktemp("hazards")
     return render(loaded(folder, records))
@@ -81,9 +82,10 @@ def test_a_version_has_what_ran_without_it_in_the_one_before(page: Element) -> N
     newest, middle, first = map(links_in, rows)
     since = "hazards.html#wrong-numbers-since"
     assert "hazards.html#wrong-numbers-back" in newest
+    assert "hazards.html#wrong-numbers-back-again" in middle
     assert (since in newest, since in middle) == (False, True)
     assert first == ["versions/0.8.0.html"]
-    assert [text_in(classed(row, "n")[0]) for row in rows] == ["3", "4", "3"]
+    assert [text_in(classed(row, "n")[0]) for row in rows] == ["3", "5", "3"]
 
 
 def test_the_newest_version_stands_first_and_what_it_has_comes_first(page: Element) -> None:
@@ -95,6 +97,15 @@ def test_the_newest_version_stands_first_and_what_it_has_comes_first(page: Eleme
     assert "Not in 0.10.0" in text_in(card(page, "once"))
     assert "New in 0.9.0" in text_in(card(page, "since"))
     assert "Not in" not in text_in(card(page, "always"))
+
+
+def test_a_part_of_a_defect_stands_with_the_whole(page: Element) -> None:
+    whole = card(page, "back")
+    inner = card(page, "back-again")
+    assert inner in list(whole.iter())
+    assert "causes/back-again.html" in links_in(inner)
+    assert "new pmap: JAX 0.9.0" in text_in(inner)
+    assert [one.get("id") for one in classed(page, "card")].count("wrong-numbers-back-again") == 0
 
 
 def test_the_page_is_filtered_by_version_without_a_script(page: Element) -> None:
@@ -109,7 +120,7 @@ def test_the_page_is_filtered_by_version_without_a_script(page: Element) -> None
         "always": {"in-1", "in-2", "in-3"},
         "since": {"in-1", "in-2"},
         "once": {"in-2", "in-3"},
-        "back": {"in-1", "in-3"},
+        "back": {"in-1", "in-2", "in-3"},
     }
 
 
@@ -117,7 +128,7 @@ def test_a_version_says_what_averts_a_hazard_where_that_works(site: dict[str, st
     middle, newest = (
         section(site[f"versions/{jax}.html"], "hazards") for jax in ("0.9.0", "0.10.0")
     )
-    assert [len(classed(middle, css)) for css in ("e-hangs", "e-wrong-numbers")] == [1, 3]
+    assert [len(classed(middle, css)) for css in ("e-hangs", "e-wrong-numbers")] == [1, 4]
     assert "Do that." in text_in(middle)
     assert "Do that." not in text_in(newest)
 

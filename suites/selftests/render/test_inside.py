@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from records import cause, deviation, finding, returned
+from site_pages import links_in, tree
 from two_sides import FAILS, FINE, TO, program, ran, read
 
 from reports.analysis.effects.pairs import Effects
-from reports.render.site import inside
+from reports.render.site import inside, question_pages
+from reports.render.site.build import render
 from reports.render.site.inside import InsideCell, InsidePage
 
 WRONG = finding("same shape, wrong values: [2.]", "value")
@@ -41,6 +43,17 @@ def test_one_process_and_several_have_their_own_answer() -> None:
     assert says == {"legacy_pmap": ["works", "not run"], "new_pmap": ["not run", "wrong values"]}
     assert one.answer.startswith("In part, on JAX 0.9.0")
     assert several.answer == "No, on JAX 0.9.0, new pmap: wrong values inside jax.jit."
+
+
+def test_the_first_page_asks_what_its_site_answers() -> None:
+    there, without = (
+        read(program(id), ran(id, TO, FINE)) for id in ("silences.of-map.jit", "errors.a")
+    )
+    asked = {link.href for link in question_pages.asked(there)}
+    assert {inside.PAGE, "docs/run-it-yourself.html"} <= asked
+    assert {link.href for link in question_pages.asked(without)} == asked - {inside.PAGE}
+    home = tree(render(there)["index.html"])
+    assert asked <= set(links_in(home))
 
 
 def test_without_its_clauses_there_is_no_page() -> None:

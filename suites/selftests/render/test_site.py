@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records import Record, cell, clause, observation, raised, sample_step, target
+from jinja2 import Environment
+from records import Record, cause, cell, claim, clause, observation, raised, sample_step, target
 from sample_results import HOSTILE, sample
 from site_pages import HEAD, Tags, goal, loaded, search_rows, with_lines
 
+from reports.analysis.content import with_content
 from reports.render.site.build import LICENSE, POLICY, SiteError, build, render, too_large
 from reports.render.site.names import safe_name
 from reports.render.site.observed import observed
@@ -121,6 +123,22 @@ def test_statements_of_another_revision_lie_on_their_documents_page(load_records
         for one in sample()
     ]
     assert links_that_lead(with_lines(render(load_records(records)))) > 200
+
+
+def test_a_part_of_the_catalogue_has_the_pages_of_what_ran(load_records: Any) -> None:
+    records = [
+        *sample(),
+        claim("migrate-pmap.never"),
+        *(clause(f"never.{n}", claim="migrate-pmap.never", cause="never") for n in range(3)),
+        cause("never"),
+    ]
+    whole = load_records(records)
+    every, some = render(whole), with_lines(render(with_content(whole)))
+    gone = {path for path in every.keys() - some.keys() if path.endswith(".html")}
+    assert {"clauses/never.0.html", "causes/never.html", "claims/migrate-pmap.never.html"} <= gone
+    assert gone.isdisjoint({"matrix.html", "causes.html", "errata.html", "removed.html"})
+    assert links_that_lead(some) > 200
+    assert "without a result have no page" in " ".join(Tags(some["unknown.html"]).text.split())
 
 
 def links_that_lead(site: dict[str, str]) -> int:
@@ -263,6 +281,18 @@ def test_the_same_results_give_the_same_bytes(load_records: Any, tmp_path: Path)
     build(results, tmp_path / "b")
     assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["0.jsonl", "a", "b"]
+
+
+def test_a_second_site_compiles_no_template(
+    load_records: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = render(load_records(HEAD))
+
+    def refuse(*_: Any, **__: Any) -> None:
+        pytest.fail("a template is compiled again")
+
+    monkeypatch.setattr(Environment, "compile", refuse)
+    assert render(load_records(HEAD)) == first
 
 
 def test_an_earlier_site_is_replaced_whole(load_records: Any, tmp_path: Path) -> None:

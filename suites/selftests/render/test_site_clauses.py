@@ -113,7 +113,8 @@ WORKS = stepped(sample_step(), sample_step(name=SECOND))
             for codes, words in (
                 (["value"], "other numbers"),
                 (["shape"], "other shape"),
-                (["dtype"], "other dtype or weak type"),
+                (["dtype"], "other dtype"),
+                (["weak type"], "other weak type"),
                 (["dtype", "value"], "other numbers"),
                 (["sharding"], "returns"),
             )

@@ -21,7 +21,7 @@ from records import (
 )
 from records import cell as cell_on
 from sample_results import HOSTILE, MARKUP
-from site_pages import Tags, links_in, results_of, tree
+from site_pages import Tags, links_in, results_of, text_in, tree
 
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.severity import Severity
@@ -204,13 +204,27 @@ def test_the_text_has_all_that_an_issue_needs() -> None:
         "Reviewed revision: first.",
         "What a says.",
         "jax 0.9.0, Python 3.11.7, cpu",
-        "what the statement says was seen in 1 of 2 checks; in the other (",
+        "this claim holds in 1 of 2 tests. The failures (",
         "* new pmap on 1x8: raised ValueError: no",
         "It was removed.",
         "`python gone.py`",
         "`errors.a`",
     ):
         assert words in text, words
+
+
+def test_an_implementation_that_fails_alone_is_named() -> None:
+    results = results_of(
+        OLD,
+        placed("a", "First", 0),
+        clause("errors.a", claim="a"),
+        deviating("errors.a", implementation="shard_map"),
+        cell("errors.a"),
+    )
+    [group] = errata_page(Effects(results), documents(results)).groups
+    [(_, [one])] = group.documents
+    assert (one.failed, one.ran, one.only) == (1, 2, "shard_map")
+    assert "fails under shard_map only" in text_in(tree(render(results)["errata.html"]))
 
 
 def test_a_program_cannot_close_its_fence() -> None:
@@ -284,7 +298,7 @@ def test_a_remedy_is_no_check_of_the_statement_that_it_remedies() -> None:
     assert said == {"a": (Mark.WRONG, [False, True]), "b": (Mark.RIGHT, [False])}
     [group] = errata_page(Effects(results), (document,)).groups
     [(_, [entry])] = group.documents
-    assert (entry.failed, entry.ran) == (1, 1)
+    assert (entry.failed, entry.ran, entry.only) == (1, 1, "")
     assert "not counted" in render(results)[document.path]
 
 

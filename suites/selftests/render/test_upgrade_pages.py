@@ -197,7 +197,7 @@ def test_a_line_of_several_pages_is_stored_once_and_pages_name_it(tmp_path: Path
     assert len(set(lines.values())) == len(lines) < sum(map(len, named.values()))
     listed = next(text for text in lines.values() if "1 test on 2x2" in text)
     assert not [path for path in named if listed in site[path]]
-    assert "needs JavaScript" in Tags(site[UPGRADE]).text
+    assert "need JavaScript" in Tags(site[UPGRADE]).text
 
 
 def test_what_improves_is_fixed_and_no_edit_is_missed_for_it(tmp_path: Path) -> None:

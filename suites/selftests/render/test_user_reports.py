@@ -94,7 +94,7 @@ def asked_by_words() -> Asked:
         removed = "public-names-removed" in report.causes
         return {
             *(
-                name_path(one)
+                name_path(results, one)
                 for one in load_names().names
                 if one.text in report.words or (removed and one.attribute in report.words)
             ),

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fake_pool import SPEC, FakePool, cell_of, record_of, runner_on
-from judged import clause_of
+from fake_pool import FACTS, SPEC, FakePool, cell_of, record_of, runner_on
+from judged import clause_of, entry
 from records import doubled, observations, returned, strength, timing
 
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.loading import Catalogue
+from conformance.judging.deviations import Deviation
 from conformance.model.records import Cell
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
@@ -30,6 +35,7 @@ GOOD = clause_of(returns(doubled))
 OTHER = clause_of(returns(doubled), "errors.other")
 GONE = clause_of(returns(doubled), "errors.gone")
 WRONG = returned([0.0, 0.0])
+KNOWN = entry(saw={"code": "value"})
 
 
 def silent(text: str) -> None:
@@ -43,12 +49,14 @@ def _catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rejudging.deviations, "load_all", tuple)
 
 
-def written(path: Path, run: str, *cells: tuple[Clause, object]) -> Path:
+def written(
+    path: Path, run: str, *cells: tuple[Clause, object], facts: Mapping[str, Any] = FACTS
+) -> Path:
     """A file of these cells; the recorder says when, so later ones are newer."""
     clauses = {clause.id: clause for clause, _ in cells}
     recorder = Recorder(path, run, Catalogue(clauses), load_claims())
     for clause, seen in cells:
-        runner = runner_on(FakePool(seen), clause)
+        runner = runner_on(FakePool(seen, facts=facts), clause)
         recorder.cell(record_of(runner, cell_of(clause)), runner.facts[SPEC])
     recorder.close()
     return path
@@ -67,6 +75,20 @@ def test_every_cell_stands_once_in_the_order_of_clauses(tmp_path: Path) -> None:
         (OTHER.id, Verdict.CONFORMS),
         (GOOD.id, Verdict.CONFORMS),
     ]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["red first", "red last"])
+def test_of_records_of_one_second_the_last_one_counts(tmp_path: Path, order: int) -> None:
+    red = written(tmp_path / "a.jsonl", "a", (GOOD, observations(WRONG)))
+    green = written(tmp_path / "b.jsonl", "b", (GOOD, observations()))
+    for file in (red, green):
+        text = re.sub(
+            '"started":"[^"]*"', '"started":"2026-01-02T03:04:05+00:00"', file.read_text()
+        )
+        file.write_text(text)
+    rejudge([red, green][::order], tmp_path / "all.jsonl", silent)
+    last = Verdict.CONFORMS if order > 0 else Verdict.DEVIATES
+    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, last)]
 
 
 def test_what_stands_beside_cells_is_taken_over_once(tmp_path: Path) -> None:
@@ -93,6 +115,40 @@ def test_a_red_cell_stays_red_and_one_that_was_not_run_stays_so(tmp_path: Path) 
     a.write_text(text)
     rejudge([a], tmp_path / "all.jsonl", silent)
     assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, Verdict.NOT_RUN)]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.NOT_RUN, Verdict.FLAKY])
+def test_what_no_single_observation_decides_stays_as_it_was_recorded(
+    tmp_path: Path, verdict: Verdict
+) -> None:
+    """The record of a flaky cell has good observations as well: they do not make it green."""
+    a = written(tmp_path / "a.jsonl", "a", (GOOD, observations()))
+    recorded = f'"verdict":"{Verdict.CONFORMS}"'
+    assert recorded in a.read_text()
+    a.write_text(a.read_text().replace(recorded, f'"verdict":"{verdict}"'))
+    rejudge([a], tmp_path / "all.jsonl", silent)
+    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, verdict)]
+
+
+@pytest.mark.parametrize(
+    ("entries", "verdict"),
+    [
+        ([], Verdict.DEVIATES),
+        ([KNOWN], Verdict.KNOWN_DEVIATION),
+        ([replace(KNOWN, packages={"flax": ">=0.12"})], Verdict.KNOWN_DEVIATION),
+        ([replace(KNOWN, packages={"flax": "<0.12"})], Verdict.DEVIATES),
+        ([KNOWN, KNOWN], Verdict.DEVIATES),
+    ],
+    ids=["none", "one", "of its packages", "of other packages", "two"],
+)
+def test_a_cell_is_known_by_the_one_entry_that_is_about_its_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: list[Deviation], verdict: Verdict
+) -> None:
+    monkeypatch.setattr(rejudging.deviations, "load_all", lambda: tuple(entries))
+    has = {**FACTS, "packages": {"flax": "0.12.8"}}
+    a = written(tmp_path / "a.jsonl", "a", (GOOD, observations(WRONG)), facts=has)
+    rejudge([a], tmp_path / "all.jsonl", silent)
+    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, verdict)]
 
 
 def test_what_is_no_more_is_left_out_and_counted(tmp_path: Path) -> None:

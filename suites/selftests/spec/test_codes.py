@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.spec.arrays import returns_weak
 from conformance.spec.aspects import COMMITTED, OUTCOME, WARNINGS, figure
 from conformance.spec.codes import Code, Problem, code_of
 from conformance.spec.expectation import OfEachStep, noted, raises, returns, sharded
@@ -45,6 +46,12 @@ def found(expected: Expectation, step: Step) -> Any:
         ("other numbers", model, returned(np.float32([1, 3])), Code.VALUE),
         ("another shape", model, returned(np.float32([1])), Code.SHAPE),
         ("another dtype", model, returned(np.int32([1, 2])), Code.DTYPE),
+        (
+            "a weak type",
+            returns_weak(lambda place: RIGHT, lambda place: [True]),
+            returned(RIGHT),
+            Code.WEAK_TYPE,
+        ),
         ("an error instead", model, RAISED, Code.ERROR),
         ("no error, right", refused, returned(RIGHT), Code.ERROR),
         ("no error, wrong", refused, returned(RIGHT * 2), Code.VALUE),

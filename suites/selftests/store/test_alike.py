@@ -15,6 +15,7 @@ from records import (
     claim,
     clause,
     deviation,
+    fault,
     finding,
     observation,
     sample_step,
@@ -27,7 +28,7 @@ from reports.analysis.effects.digest import digest
 from reports.analysis.effects.pairs import Effects, side
 from reports.analysis.effects.upgrade import upgrade
 from reports.render.site.evidence import Views
-from reports.store.alike import Once, failed, of_findings, of_observations
+from reports.store.alike import Once, failed, likeness, of_findings, of_observations
 from reports.store.results import load
 
 
@@ -124,26 +125,46 @@ def test_equal_answers_to_the_shared_question_are_one_object() -> None:
         assert once.to(other)(cells[-1]) == [cells[-1].target]
 
 
+@pytest.mark.parametrize(
+    ("other", "alike"),
+    [
+        ({}, True),
+        ({"verdict": "known deviation", "deviation": deviation()}, False),
+        ({"verdict": "crashed", "fault": fault("crashed")}, False),
+    ],
+    ids=["alike", "another verdict", "a fault"],
+)
+def test_cells_that_saw_the_same_are_alike_unless_they_ended_otherwise(
+    other: Any, alike: bool
+) -> None:
+    one, another = loaded({"verdict": "conforms"}, {"verdict": "conforms"} | other)
+    assert (likeness(one) == likeness(another)) is alike
+    assert (likeness(another) is None) is ("fault" in other)
+
+
 def test_what_failed_is_found_with_and_without_reading() -> None:
     assert [len(failed(one)) for one in alike_and_not()] == [0, 0, 1, 1]
 
 
 def alike_and_not() -> list[Cell]:
     """Two cells that did the same, and two of which something else is wrong."""
-    held = [finding(holds=True)]
-    wrong = [[finding(saw)] for saw in ("6", "7")]
+    wrong = [{"verdict": "deviates", "findings": [finding(saw)]} for saw in ("6", "7")]
+    return loaded({"verdict": "conforms"}, {"verdict": "conforms"}, *wrong)
+
+
+def loaded(*others: dict[str, Any]) -> list[Cell]:
+    """Cells of one clause in several versions that saw the same, as read from a file."""
     versions = ("0.8.0", "0.9.0", "0.10.0", "0.12.0.1")
-    verdicts = ("conforms", "conforms", "deviates", "deviates")
-    findings = (held, held, *wrong)
     records = [
         *(target(one) for one in versions),
         claim("migrate-pmap.errors"),
         clause("errors.a", topologies=["1x8"]),
     ]
-    for jax, verdict, found in zip(versions, verdicts, findings, strict=True):
+    for jax, other in zip(versions, others, strict=False):
         place = {"target": f"jax=={jax}", "implementation": "new_pmap", "topology": "1x8"}
         seen = [observation(sample_step()) | {"jax": jax}]
-        records.append(cell("errors.a", verdict, **place, findings=found, observations=seen))
+        made = {"findings": [finding(holds=True)], "observations": seen} | place | other
+        records.append(cell("errors.a", **made))
     with TemporaryDirectory() as folder:
         file = Path(folder, "results.jsonl")
         file.write_text("".join(json.dumps(one) + "\n" for one in records))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from io import BytesIO
 
 import pytest
@@ -17,7 +18,10 @@ def test_everything_is_done_once_and_in_order(case: str, count: int) -> None:
     assert list(in_parallel(lambda number: number * 2, count, 2)) == [2 * n for n in range(count)]
 
 
-def test_many_are_done_in_other_processes_that_know_what_this_one_knows() -> None:
+def test_many_are_done_in_other_processes_that_know_what_this_one_knows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
     known = object()
     here = (os.getpid(), id(known))
     there = list(in_parallel(lambda _: (os.getpid(), id(known)), WORTH, 2))

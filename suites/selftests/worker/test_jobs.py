@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from processes import ENDS_S, MARK, end, gone, new_mark, until
+from processes import ENDS_S, MARK, end, gone, kill_at_once, new_mark, until
 
 from conformance.spec.topology import Topology
 from conformance.worker import job_server
+from conformance.worker.folders import sweep
 from conformance.worker.jobs import Ended, Job, run_job
 
 ONE = Topology(1, 8)
@@ -224,12 +228,12 @@ def test_what_the_collectives_library_prints_is_left_out(run: Run) -> None:
 
 # All that a program sees of where it runs; a job's folder and port differ.
 SEES = """
-import atexit, os, signal, sys, threading, warnings
+import atexit, os, signal, sys, tempfile, threading, warnings
 import jax
 print(os.getsid(0) == os.getpid(), sorted(os.environ) == sorted(dict(os.environ)), len(sys.argv))
 print(__name__, os.path.basename(__file__), sys.modules["__main__"].__dict__ is globals())
 print(os.path.basename(sys.path[0]), sorted(os.listdir()), sys.stdin.read())
-print(threading.active_count())
+print(threading.active_count(), tempfile.gettempdir())
 print([signal.getsignal(getattr(signal, f"SIG{n}")) for n in ("INT", "TERM", "USR1", "CHLD")])
 print(warnings.filters[:2], sys.stdout.line_buffering, sys.stdout.write_through)
 atexit.register(print, "at exit")
@@ -321,6 +325,41 @@ def test_a_job_ends_with_the_worker_that_asked_for_it(
     os.waitpid(worker, 0)
     jobs = [int(one.stem) for one in tmp_path.glob("*.up")]
     assert until(lambda: not any(map(psutil.pid_exists, jobs)), QUICK_S)
+
+
+# As a zygote, and a worker of it that asks for a job; all is killed while the job runs.
+ASKS = """
+import os, sys
+from conformance.worker import job_server
+from conformance.worker.jobs import Job
+job_server.SERVERS.own_folder()
+job_server.run(Job(sys.argv[1], 2, 1, dict(os.environ)))
+"""
+
+
+def test_what_a_job_leaves_if_everything_is_killed_is_removed_by_the_next_run(
+    tmp_path: Path,
+) -> None:
+    program, mark = tmp_path / "program.py", new_mark()
+    program.write_text("import time\nprint('up', flush=True)\ntime.sleep(600)\n")
+    with tempfile.TemporaryDirectory() as name:  # a path short enough for a socket
+        there = Path(name)
+        variables = {"TMPDIR": name, MARK: mark, "PYTHONPATH": os.pathsep.join(sys.path)}
+        asks = subprocess.Popen([sys.executable, "-c", ASKS, program], env=os.environ | variables)
+        try:
+            assert until(lambda: len(_printed(there)) == 2, ENDS_S)
+            sweep(there)
+            assert len(_printed(there)) == 2, "its owner lives"
+        finally:
+            kill_at_once(mark)
+            asks.wait()
+        assert list(there.iterdir())
+        sweep(there)
+        assert list(there.iterdir()) == []
+
+
+def _printed(there: Path) -> list[Path]:
+    return [one for one in there.rglob("*.out") if one.read_text()]
 
 
 def test_what_a_job_used_is_counted(tmp_path: Path, servers: job_server.JobServers) -> None:
