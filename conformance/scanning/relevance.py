@@ -17,6 +17,7 @@ FOLLOWED = "followed"  # it uses what rules are about: others may import what ma
 UNRELATED = ""
 # Words of which a file has one, if it has anything that the evaluation of maps can recognise.
 _SEEDS = ("pmap", "shard_map")
+_PARTIAL = "artial"  # of functools or of JAX
 _SHORT = 3  # letters: such a name is a common word
 _WORD = re.compile(r"\w+")
 # Where the last part of a qualified name is written: `module.name`, an import, or `getattr`.
@@ -39,11 +40,12 @@ class _Need:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a file is for a scan."""
+    """What a file is for a scan, as far as it is known without the others."""
 
     use: str  # EVALUATED, FOLLOWED or UNRELATED
-    # Keywords of calls that pass `**options`: one may be in a dictionary of another file.
-    keywords: frozenset[str] = frozenset()
+    # Calls to which a keyword is missing that another file may hold, in a partial or dictionary.
+    incomplete: tuple[_Need, ...] = ()
+    passes_options: bool = False
 
 
 class _Text:
@@ -100,23 +102,35 @@ class Relevance:
         all_needs = (*self._needs.values(), *self._followed.values())
         # Most files have none of these few: the first words of names, packages.
         self._first = tuple({need.words[0] for each in all_needs for need in each})
-        self.seen: set[str] = set()  # keywords of rules that some file contains
+        self._seen: set[str] = set()  # keywords of rules that some file contains
+        self._in_partials: set[tuple[str, ...]] = set()  # names that one may call with a keyword
 
     def verdict(self, text: str) -> Verdict:
         """Return what a file is by its text."""
-        self.seen.update(one for one in self._passed - self.seen if one in text)
-        if any(seed in text for seed in _SEEDS) or any(one.search(text) for one in self._patterns):
+        self._seen.update(one for one in self._passed - self._seen if one in text)
+        seed = any(one in text for one in _SEEDS)
+        makes_partials = _PARTIAL in text
+        if (seed and not makes_partials) or any(one.search(text) for one in self._patterns):
             return Verdict(EVALUATED)
         if not any(first in text for first in self._first):
-            return Verdict(UNRELATED)
+            return Verdict(EVALUATED if seed else UNRELATED)
         read = _Text(text)
         needs = [one for one in _about(self._needs, read) if read.uses(one)]
-        if any(map(read.passes, needs)):
+        met = [one for one in needs if read.passes(one)]
+        if makes_partials:
+            self._in_partials.update(one.words for one in met if one.passed)
+        if met or seed:
             return Verdict(EVALUATED)
-        if not any(map(read.uses, _about(self._followed, read))):
-            return Verdict(UNRELATED)
-        keywords = (one.passed for one in needs if read.passes_options)
-        return Verdict(FOLLOWED, frozenset[str]().union(*keywords))
+        followed = any(map(read.uses, _about(self._followed, read)))
+        return Verdict(FOLLOWED if followed else UNRELATED, tuple(needs), read.passes_options)
+
+    def is_evaluated(self, verdict: Verdict) -> bool:
+        """Return whether to evaluate a file, now that all files of the tree have been read."""
+        return verdict.use == EVALUATED or any(
+            one.words in self._in_partials
+            or (verdict.passes_options and not one.passed.isdisjoint(self._seen))
+            for one in verdict.incomplete
+        )
 
 
 def _by_word(needs: Iterable[_Need]) -> dict[str, list[_Need]]:

@@ -28,7 +28,7 @@ from conformance.scanning.interpreter import Interpreter
 from conformance.scanning.matching import findings
 from conformance.scanning.notebooks import Cell
 from conformance.scanning.project import Project
-from conformance.scanning.relevance import EVALUATED, FOLLOWED, Relevance, Verdict
+from conformance.scanning.relevance import FOLLOWED, Relevance, Verdict
 from conformance.scanning.rules import Rules
 from conformance.scanning.scopes import Scope
 from conformance.scanning.sources import (
@@ -196,11 +196,7 @@ def _relevant(
             verdicts[one] = relevance.verdict(read_python(one.file).text)
         except UnreadableError as error:
             whole.unread.append(Unread(one.path, str(error)))
-    relevant = [
-        one
-        for one, verdict in verdicts.items()
-        if verdict.use == EVALUATED or not verdict.keywords.isdisjoint(relevance.seen)
-    ]
+    relevant = [one for one, verdict in verdicts.items() if relevance.is_evaluated(verdict)]
     known = frozenset(relevant)
     others = [one for one in verdicts if one not in known]
     followed = [one for one in others if verdicts[one].use == FOLLOWED]

@@ -61,6 +61,16 @@ def test_an_option_may_be_in_a_dictionary_of_another_file(tmp_path: Path) -> Non
     assert report.parsed == 1
 
 
+def test_a_partial_of_another_file_may_hold_an_option(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("import jax\nfrom jits import jit\nf = jit(jax.nn.relu)\n")
+    (tmp_path / "jits.py").write_text("import jax\njit = jax.jit\n")
+    assert report_of(tmp_path).findings == ()
+    text = "import functools\nimport jax\njit = functools.partial(jax.jit, abstracted_axes={})\n"
+    (tmp_path / "jits.py").write_text(text)
+    (one,) = report_of(tmp_path).findings
+    assert (Path(one.path).name, one.place.line) == ("main.py", 3)
+
+
 def test_every_rule_on_a_name_evaluates_a_file_that_uses_it(some_rules: Rules) -> None:
     relevance = Relevance(some_rules)
     names = [name for event, name in some_rules.by_name if event == "name"]
