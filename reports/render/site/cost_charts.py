@@ -154,13 +154,13 @@ def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to:
         jax, base = key.target.jax or "?", ratio(taken[key], to)
         if base is None:
             continue
-        of = base.to.removeprefix(to).removeprefix(" of ").removeprefix("jax").strip(" =")
-        if of in ("", jax):
+        version = base.to.removeprefix(to).removeprefix(" of ").removeprefix("jax").strip(" =")
+        if version in ("", jax):
             own[jax] = None
-        elif jax not in others.setdefault(of, []):
-            others[of].append(jax)
+        elif jax not in others.setdefault(version, []):
+            others[version].append(jax)
     parts = [f"{to} of the same JAX"] if own else []
-    parts += [f"for {', '.join(some)} {to} of JAX {of}" for of, some in others.items()]
+    parts += [f"for {', '.join(some)} {to} of JAX {version}" for version, some in others.items()]
     return f"Divided by: {'; '.join(parts)}." if others else ""
 
 
