@@ -30,6 +30,7 @@ from conformance.sections.idioms import (
     own_losses,
 )
 from conformance.sections.idioms.checks import OTHER_TITLES, in_a_loop
+from conformance.sections.idioms.evaluation import WEIGHTS
 from conformance.sections.idioms.generator import SEED, folded, seeded, split, uniform
 from conformance.sections.idioms.helpers import DRAWS, checked, level_of
 from conformance.spec.family import table
@@ -124,8 +125,8 @@ def host_mean(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
 
 
 def losses(place: Place, n: int) -> Any:
-    """The loss of each device's examples without weights."""
-    return own_losses(np.zeros(WIDTH), *examples(place, n))
+    """The loss of each device's examples; its mean differs from process to process."""
+    return own_losses(WEIGHTS, *examples(place, n))
 
 
 # --- A test's function on all devices -------------------------------------------------------------
