@@ -186,11 +186,25 @@ def test_a_file_that_cannot_be_read_leaves_nothing_behind(tmp_path: Path) -> Non
     assert sorted(one.name for one in tmp_path.iterdir()) == ["all.jsonl", "bad.jsonl"]
 
 
-def test_the_output_may_not_be_what_is_read(tmp_path: Path) -> None:
-    a = written(tmp_path / "a.jsonl", "a", (GOOD, observations()))
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.xz"])
+def test_the_output_may_be_what_is_read(tmp_path: Path, suffix: str) -> None:
+    a = written(tmp_path / "a.jsonl", "a", (GOOD, observations(WRONG)))
+    b = written(tmp_path / "b.jsonl", "b", (GOOD, observations()))
+    merged, other = tmp_path / f"merged{suffix}", tmp_path / f"other{suffix}"
+    rejudge([a], merged, silent)
+    rejudge([merged, b], other, silent)
+    rejudge([merged, b], merged, silent)
+    assert cells_of(merged) == cells_of(other) == [("errors.sample", "conforms")]
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(
+        ["a.jsonl", "b.jsonl", merged.name, other.name]
+    )
+
+
+def test_a_refused_merge_leaves_the_output_that_it_read(tmp_path: Path) -> None:
+    a = written(tmp_path / "a.jsonl", "a", (GOOD, observations(WRONG)))
     before = a.read_bytes()
-    with pytest.raises(ResultsError, match=r"a\.jsonl"):
-        rejudge([a], tmp_path / "." / "a.jsonl", silent)
+    with pytest.raises(ResultsError, match=r"^1 records"):
+        rejudge([a], a, silent, no_red=True)
     assert a.read_bytes() == before
 
 
