@@ -113,6 +113,19 @@ def load(names: Iterable[str] = (PACKAGE,)) -> Catalogue:
     return Catalogue(dict(sorted(clauses.items())))
 
 
+def with_section_of(id: str) -> Catalogue:
+    """Return a catalogue that has a clause with all of its section; every clause if it has none.
+
+    Clauses share runs, and remedy others, in their own section alone.
+    """
+    section = id.split(".")[0]
+    if section.isidentifier() and importlib.util.find_spec(f"{PACKAGE}.{section}") is not None:
+        some = load((f"{PACKAGE}.{section}",))
+        if id in some.clauses:
+            return some
+    return load()
+
+
 def _modules(name: str) -> list[ModuleType]:
     module = _imported(name)
     if not hasattr(module, "__path__"):

@@ -41,7 +41,7 @@ from conformance.spec.observation import BETWEEN, Observation
 
 # One file per section, beside the modules whose clauses it is about.
 FOLDER = Path(__file__).parents[1] / "sections"
-FILES = ("*/*.toml", "*.toml")
+FILES = ("{section}/*.toml", "*.toml")
 
 _WILDCARDS = frozenset("*?[")
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*([\w-]+)[ \t]*\]\]", re.MULTILINE)
@@ -276,9 +276,10 @@ class DeviationError(ValueError):
     """An entry that is invalid or that matches nothing."""
 
 
-def load_all() -> tuple[Deviation, ...]:
-    """Return the entries of every section."""
-    files = sorted(file for pattern in FILES for file in FOLDER.glob(pattern))
+def load_all(section: str = "*") -> tuple[Deviation, ...]:
+    """Return the entries of every section; of one and those that name clauses of several."""
+    patterns = (pattern.format(section=section) for pattern in FILES)
+    files = sorted(file for pattern in patterns for file in FOLDER.glob(pattern))
     return tuple(entry for file in files for entry in load(file))
 
 

@@ -104,11 +104,12 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
 
 def _show(chosen: argparse.Namespace) -> int:
     from conformance.catalogue.claims import load_claims
-    from conformance.catalogue.loading import load
+    from conformance.catalogue.loading import with_section_of
     from conformance.commands.show import show
     from conformance.judging.deviations import load_all
 
-    for line in show(load(), load_claims(), load_all(), chosen.id):
+    catalogue, entries = with_section_of(chosen.id), load_all(chosen.id.split(".")[0])
+    for line in show(catalogue, load_claims(), entries, chosen.id):
         print(line)
     return DONE
 

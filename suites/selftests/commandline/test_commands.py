@@ -26,7 +26,7 @@ from conformance.catalogue.loading import Catalogue
 from conformance.commandline.ending import EXIT_INTERRUPTED, EXIT_NOT_READ, PROGRAM
 from conformance.commands.new import new
 from conformance.commands.show import show
-from conformance.judging.deviations import Deviation
+from conformance.judging.deviations import Deviation, load_all
 from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
@@ -157,6 +157,18 @@ def test_the_command_shows_a_clause(capsys: Capture) -> None:
     text = capsys.readouterr().out
     assert text.startswith(f"{ID}\n  clause  ")
     assert text.endswith(f"plain.run('{ID}')\n")
+
+
+@pytest.mark.parametrize("section", sorted({one.section for one in REAL.clauses.values()}))
+def test_a_clause_is_shown_from_its_section_as_from_the_whole_catalogue(section: str) -> None:
+    ids = [one.id for one in REAL.clauses.values() if one.section == section]
+    every, entries = load_all(), load_all(section)
+    part = loading.with_section_of(ids[0])
+    assert [*part.clauses] == ids
+    assert {one.fixes for one in part.clauses.values()} - {None} <= {*ids}
+    for id in ids[:: 1 + len(ids) // 8]:
+        here = list(show(part, CLAIMS, entries, id))
+        assert here == list(show(REAL, CLAIMS, every, id)), id
 
 
 def test_whoever_has_read_enough_sees_no_error() -> None:
