@@ -121,25 +121,27 @@ class _Made:
         other: Cellular | None,
         change: ShownEffect | None,
     ) -> bool:
-        """Note how a row changed; return False if that is unknown."""
+        """Note how a row changed; return whether that is known from both sides.
+
+        A fix that fails now is noted, whatever it did before.
+        """
         if other is None or change is None:
             return False
         before = one if one is not None and one.digest is not None else None
         if before is not None:
             self.compared.add(self._places[number])
-        elif change.effect is Effect.NOT_MEASURED:
-            return False
+        known_of_both = before is not None or change.effect is not Effect.NOT_MEASURED
         # Cells of several versions that were recorded alike change alike.
         alike = number, -1 if before is None else before.alike, other.alike
         if alike not in self.known:
             self.known[alike] = self._changed(number, before, other, change)
         if (known := self.known[alike]) is None:
             self.same_cells += change.effect is Effect.SAME
-            return True
+            return known_of_both
         self.changed.add(self._places[number])
         self.found.setdefault(known.key, []).append(known.seen)
         self.says.setdefault(known.key, known.says)
-        return True
+        return known_of_both
 
     def _whole(self) -> Upgrade:
         """Return the upgrade of all that was noted."""

@@ -216,4 +216,4 @@ def test_a_page_names_the_reasons_of_earlier_versions_below(ended: Results) -> N
     assert "new pmap: JAX 0.9.2 to 0.10.0" in held
     assert "Title of earlier" not in held
     assert "Only in versions before JAX 0.10.0: 1 reason" in below
-    assert "new pmap: JAX 0.9.2 (2 programs)" in below
+    assert "new pmap: JAX 0.9.2 (2 tests)" in below

@@ -641,7 +641,7 @@ def test_an_entry_says_that_it_does_not_excuse_all_its_cells(proposed: Any) -> N
     one = clause(All((WEAKLY, returns(doubled))))
     found = proposed([both, apart], one=one)
     (made,) = found.add
-    assert made.seen["saw"]["code"] == ["dtype", "value"]
+    assert made.seen["saw"]["code"] == ["value", "weak type"]
     assert proposed([both], one=one).add[0].explains
     assert not made.explains
     assert record(found)["add"][0]["explains"] is False
