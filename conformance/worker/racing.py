@@ -12,28 +12,39 @@ import numpy as np
 
 from conformance.spec.names import SECONDS
 from conformance.worker.compiling import compiled_as_by_default
-from conformance.worker.protocols import Cluster
+from conformance.worker.protocols import Cluster, Mapped
 
 UNCOUNTED = 3  # rounds of each contender that fill its caches
 SHOWN = 4  # elements of each leaf that are compared with the model
 
 
-def race(cluster: Cluster, contenders: Mapping[str, Callable[[], Any]], rounds: int) -> None:
+def race(
+    cluster: Cluster,
+    contenders: Mapping[str, Callable[[], Any]],
+    rounds: int,
+    shown: Callable[[Any], Any] | None = None,
+) -> None:
     """Record a step per contender, with the seconds of `rounds` calls, which take turns.
 
-    The step's value is the beginning of what a call returned; the seconds run from when all
-    processes have met until this one's result is ready. If one raises, none is timed.
+    The step's value is `shown` of what the last uncounted call returned, by default its beginning;
+    the seconds run from when all processes have met until this one's result is ready. If one
+    raises, none is timed.
     """
     with compiled_as_by_default():
-        _race(cluster, contenders, rounds)
+        _race(cluster, contenders, rounds, shown or starts_of)
 
 
-def _race(cluster: Cluster, contenders: Mapping[str, Callable[[], Any]], rounds: int) -> None:
+def _race(
+    cluster: Cluster,
+    contenders: Mapping[str, Callable[[], Any]],
+    rounds: int,
+    shown: Callable[[Any], Any],
+) -> None:
     steps = []
     for name, function in contenders.items():
         for _ in range(UNCOUNTED - 1):
             _quietly(function)
-        cluster.step(name, lambda f=function: jax.tree.map(start_of, jax.block_until_ready(f())))
+        cluster.step(name, lambda f=function: shown(jax.block_until_ready(f())))
         steps.append(cluster.steps[-1])
     if any(step["outcome"] != "returned" for step in steps):
         return
@@ -53,6 +64,21 @@ def _race(cluster: Cluster, contenders: Mapping[str, Callable[[], Any]], rounds:
         gc.enable()
     for step, name in zip(steps, contenders, strict=True):
         step["extra"][SECONDS] = taken[name]
+
+
+def witnessed(mapped: Mapped, *args: Any) -> Any:
+    """Return JAX's own function of a map that is called once, for the cell to show what it maps.
+
+    The call compiles it, so it is compiled as a user's is: it would keep what it has in the race.
+    """
+    with compiled_as_by_default():
+        mapped(*args)
+    return mapped.function
+
+
+def starts_of(tree: Any) -> Any:
+    """Return `start_of` each leaf."""
+    return jax.tree.map(start_of, tree)
 
 
 def start_of(leaf: Any) -> Any:

@@ -24,7 +24,7 @@ from conformance.spec.topology import ONE_AND_SEVERAL, ONE_PROCESS, SEVERAL_PROC
 from conformance.worker.bodies import double
 from conformance.worker.dispatched import PROGRAMS, Program
 from conformance.worker.protocols import Cluster, Implementation
-from conformance.worker.racing import SHOWN, race
+from conformance.worker.racing import SHOWN, race, witnessed
 
 KIB, MIB = 2**10, 2**20
 FLOAT_BYTES = 4
@@ -170,9 +170,8 @@ def first_rows(program: Program) -> Model:
 def call(impl: Implementation, cluster: Cluster, program: Program) -> None:
     """Time a call of the mapped function with its own output."""
     x = program.argument(impl, cluster)
-    mapped = impl.map(program.body())
-    mapped(x)  # what is timed is JAX's own function, without our witness around it
-    race(cluster, {"call": lambda: mapped.function(x)}, CALL_ROUNDS[program.key])
+    mapped = witnessed(impl.map(program.body()), x)
+    race(cluster, {"call": lambda: mapped(x)}, CALL_ROUNDS[program.key])
 
 
 @family(
@@ -190,10 +189,9 @@ def call(impl: Implementation, cluster: Cluster, program: Program) -> None:
 def levels(impl: Implementation, cluster: Cluster, program: Program) -> None:
     """Time a call of the mapped function, and of the same one under jit."""
     x = program.argument(impl, cluster)
-    mapped, inner = impl.map(program.body()), impl.map(program.body())
-    mapped(x)
+    mapped, inner = witnessed(impl.map(program.body()), x), impl.map(program.body())
     jitted = jax.jit(inner.function)
-    contenders = (lambda: mapped.function(x), lambda: jitted(x))
+    contenders = (lambda: mapped(x), lambda: jitted(x))
     race(cluster, dict(zip(LEVELS, contenders, strict=True)), CALL_ROUNDS[program.key])
 
 
@@ -210,6 +208,5 @@ def levels(impl: Implementation, cluster: Cluster, program: Program) -> None:
 def large_call(impl: Implementation, cluster: Cluster) -> None:
     """Time a call of the mapped function with 1 MiB per device, its own output."""
     x = large(impl, cluster, MIB)
-    mapped = impl.map(lambda y: y + 1)
-    mapped(x)
-    race(cluster, {"call": lambda: mapped.function(x)}, LARGE_ROUNDS)
+    mapped = witnessed(impl.map(lambda y: y + 1), x)
+    race(cluster, {"call": lambda: mapped(x)}, LARGE_ROUNDS)

@@ -29,6 +29,7 @@ from reports.store.results import Results
 PAGE = "cost.html"
 
 LEGACY, JIT = "legacy pmap", "under jit"
+OF_PATTERNS = ("timing.pattern.", "timing.at-size.")  # which the page of plain jit shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ def pages(effects: Effects) -> Iterator[Page]:
             "Time, communication and memory of legacy pmap, new pmap and shard_map, by version.",
         )
     if view.times:
-        yield Page("times.html", "times", view, "All times", "Every duration that was measured.")
+        says = "Every duration that was measured, except those of common patterns."
+        yield Page("times.html", "times", view, "All times", says)
 
 
 def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
@@ -130,7 +132,8 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
 
 
 def _table(taken: Mapping[TimingKey, Timing]) -> Iterator[tuple[str, tuple[TimeRow, ...]]]:
-    ordered = sorted(taken, key=lambda k: by_story(k.timing))
+    own = (key for key in taken if not key.timing.startswith(OF_PATTERNS))
+    ordered = sorted(own, key=lambda k: by_story(k.timing))
     for timing, keys in groupby(ordered, key=lambda k: k.timing):
         yield (
             _named(timing),

@@ -7,120 +7,24 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from conformance.model.records import JAX
+from conformance.model.patterns import PATTERNS
+from conformance.model.records import JAX, Timing
 from reports.analysis.effects.happened import RETURNS, happened
 from reports.analysis.effects.pairs import Effects
-from reports.render.measured import MOVED, ratio, times
+from reports.render.measured import MOVED, duration, ratio, times
 from reports.render.site.marks import Mark, mark_of
 from reports.render.site.memory import notes
 from reports.render.site.names import Link, clause_path, implementation_words
 from reports.render.site.page import Page
 from reports.store.order import MAPS, topology_order, version_order
-from reports.store.outcomes import RAN, CellKey, Outcome
+from reports.store.outcomes import RAN, CellKey, Outcome, TimingKey
 from reports.store.results import Results
 
 PAGE = "jit.html"
 PIN = "+"  # in the name of a target that pins libraries
-NO_COLLECTIVE, NO_MEMORY, NOT_RUN = "nothing", "not measured", "not run"
+NO_COLLECTIVE, NO_MEMORY, NOT_TIMED = "nothing", "not measured", "not timed: wrong values"
 TIMING, BASELINE = "timing.jit.step", "plain jit"
 
-# By subject the patterns: the clause of a mapped function, and that of a plain jit which does the
-# same. Several maps may be one plain jit.
-PATTERNS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "Training": (
-        ("idioms.training.pmean", "idioms.jit.descent"),
-        ("idioms.training.psum-over-count", "idioms.jit.sum-over-count"),
-        ("idioms.training.whole-weights", "idioms.jit.whole-weights"),
-        ("idioms.training.momentum", "idioms.jit.momentum"),
-        ("idioms.training.accumulation", "idioms.jit.accumulation"),
-        ("idioms.training.clipping", "idioms.jit.clipping"),
-        ("idioms.training.skipping", "idioms.jit.skipping"),
-    ),
-    "Evaluation": (
-        ("idioms.evaluation.whole-weights", "idioms.jit.predictions"),
-        ("idioms.evaluation.gathered", "idioms.jit.gathered"),
-        ("idioms.evaluation.padded", "idioms.jit.padded"),
-        ("idioms.evaluation.host-mean", "idioms.jit.host-mean"),
-        ("idioms.evaluation.metric-list", "idioms.jit.metric-list"),
-        ("idioms.evaluation.joined", "idioms.jit.joined"),
-        ("idioms.evaluation.batch-norm", "idioms.jit.batch-norm"),
-        ("idioms.evaluation.reconciled", "idioms.jit.reconciled"),
-    ),
-    "A replicated state": (
-        ("idioms.state.unreplicated", "idioms.jit.fetched"),
-        ("idioms.state.off-the-shard", "idioms.jit.off-the-shard"),
-        ("idioms.state.logged", "idioms.jit.logged"),
-        ("idioms.state.initialised-whole", "idioms.jit.initialised-whole"),
-        ("idioms.state.initialised-on-each", "idioms.jit.initialised-on-each"),
-        ("idioms.state.saved", "idioms.jit.saved"),
-    ),
-    "Loops, nests and callbacks": (
-        ("idioms.loops.scan", "idioms.jit.scan"),
-        ("idioms.loops.fori", "idioms.jit.fori"),
-        ("idioms.loops.metric-sums", "idioms.jit.metric-sums"),
-        ("idioms.loops.chains", "idioms.jit.chains"),
-        ("idioms.loops.inner-vmap", "idioms.jit.inner-vmap"),
-        ("idioms.loops.inner-vmap-apart", "idioms.jit.inner-vmap-apart"),
-        ("idioms.loops.inner-vmap-unchecked", "idioms.jit.inner-vmap"),
-        ("idioms.loops.callback", "idioms.jit.callback"),
-    ),
-    "A member on each device": (
-        ("idioms.ensembles.ensemble", "idioms.jit.ensemble"),
-        ("idioms.ensembles.sweep", "idioms.jit.sweep"),
-        ("idioms.ensembles.folds", "idioms.jit.folds"),
-        ("idioms.ensembles.ring", "idioms.jit.ring"),
-        ("idioms.ensembles.averaging-at-times", "idioms.jit.averaging-at-times"),
-        ("idioms.ensembles.population", "idioms.jit.population"),
-    ),
-    "Random numbers": (
-        ("idioms.randomness.split", "idioms.jit.split"),
-        ("idioms.randomness.fold-in", "idioms.jit.fold-in"),
-        ("idioms.randomness.carried", "idioms.jit.carried"),
-        ("idioms.randomness.dropout", "idioms.jit.dropout"),
-        ("idioms.randomness.of-the-first", "idioms.jit.of-the-first"),
-    ),
-    "Ways to call a step": (
-        ("idioms.calling.static-flag", "idioms.jit.static-flag"),
-        ("idioms.calling.static-flag-placed", "idioms.jit.static-flag-placed"),
-        ("idioms.calling.static-callable", "idioms.jit.static-callable"),
-        ("idioms.calling.many-arguments", "idioms.jit.many-arguments"),
-        ("idioms.calling.decorator", "idioms.jit.decorator"),
-        ("idioms.calling.method", "idioms.jit.method"),
-        ("idioms.calling.static-self", "idioms.jit.static-self"),
-    ),
-    "Groups and orders of devices": (
-        ("idioms.devices.actor-and-learner", "idioms.jit.actor-and-learner"),
-        ("idioms.devices.barrier", "idioms.jit.barrier"),
-        ("idioms.devices.under-jit", "idioms.jit.under-jit"),
-        ("idioms.devices.prefetch", "idioms.jit.prefetch"),
-        ("idioms.devices.reversed", "idioms.jit.reversed"),
-    ),
-    "Helpers of projects": (
-        ("idioms.helpers.broadcast-copies", "idioms.jit.broadcast-copies"),
-        ("idioms.helpers.broadcast-rows", "idioms.jit.broadcast-rows"),
-        ("idioms.helpers.mean-where-mapped", "idioms.jit.mean-where-mapped"),
-        ("idioms.helpers.host-mean", "idioms.jit.host-number"),
-        ("idioms.helpers.keys-by-process", "idioms.jit.keys-by-process"),
-        ("idioms.helpers.first-device-output", "idioms.jit.first-device-output"),
-        ("idioms.helpers.sampler", "idioms.jit.sampler"),
-        ("idioms.helpers.kernel-chains", "idioms.jit.kernel-chains"),
-    ),
-    "Libraries": (
-        ("idioms.libraries.flax-replicate", "idioms.jit.fetched"),
-        ("idioms.libraries.flax-prefetch", "idioms.jit.prefetch"),
-        ("idioms.libraries.flax-metrics", "idioms.jit.flax-metrics"),
-        ("idioms.libraries.flax-train-state", "idioms.jit.flax-train-state"),
-        ("idioms.recipes.flax-replicated-state", "idioms.jit.flax-replicated-state"),
-        ("idioms.recipes.flax-pad-shard-unpad", "idioms.jit.flax-pad-shard-unpad"),
-        ("idioms.libraries.optax-adam", "idioms.jit.optax-adam"),
-        ("idioms.recipes.optax-multi-steps", "idioms.jit.optax-multi-steps"),
-        ("idioms.recipes.optax-apply-if-finite", "idioms.jit.optax-apply-if-finite"),
-        ("idioms.libraries.equinox-filter-pmap", "idioms.recipes.equinox-filter-shard"),
-        ("idioms.recipes.equinox-model-not-mapped", "idioms.recipes.equinox-filter-shard"),
-        ("idioms.recipes.equinox-partition", "idioms.jit.equinox-partition"),
-        ("idioms.recipes.haiku-averaged-state", "idioms.jit.haiku-state"),
-    ),
-}
 AT_SIZE = tuple(
     (f"idioms.at-size.{kernel}", f"idioms.jit-at-size.{kernel}")
     for kernel in (
@@ -225,7 +129,7 @@ def jit_page(results: Results) -> JitPage:
         _groups(results, {"": AT_SIZE}, _ended),
         _groups(results, {"": CHECKPOINTS}, _ended),
         _groups(results, {"": LARGE}, _memory),
-        tuple(Group("", (row,)) for row in _times(results)),
+        tuple(group for group in _times(results) if group.rows),
     )
     columns = (*(implementation_words(name) for name in MAPS), "plain jit")
     rows = [row for groups in tables for group in groups for row in group.rows]
@@ -331,23 +235,48 @@ def _memory(results: Results, id: str, name: str, topology: str) -> Entry | None
     return Entry(text, clause_path(id), key.target.jax or "", mark_of(outcome.verdict))
 
 
-def _times(results: Results) -> Iterator[Row]:
+def _times(results: Results) -> Iterator[Group]:
     """The time of a mapped step in multiples of the plain jit's, measured side by side."""
-    taken = {key: one for key, one in times(results).items() if key.timing == TIMING}
-    for topology in sorted({key.topology for key in taken}, key=topology_order):
-        entries: list[Entry | None] = []
-        for name in MAPS:
-            here = [
-                (version_order(key.target.jax or ""), key, one)
-                for key, one in taken.items()
-                if key.topology == topology and key.implementation == name
-                if key.contender != BASELINE
-            ]
-            if not here:
-                entries.append(None)
+    taken: dict[str, dict[TimingKey, Timing]] = {}
+    for key, one in times(results).items():
+        taken.setdefault(key.timing, {})[key] = one
+    of_pairs = {
+        tuple(one.illustrates): timing
+        for timing, here in taken.items()
+        for one in here.values()
+        if timing != TIMING
+    }
+    step = Link("A training step", "")
+    yield Group("1 MiB on each device", tuple(_timed(step, taken.get(TIMING, {}))))
+    for subject, pairs in {"Realistic sizes": AT_SIZE, **PATTERNS}.items():
+        rows = (
+            _timed(
+                Link(results.clauses[pair[0]].title, clause_path(pair[0])), taken[of_pairs[pair]]
+            )
+            for pair in pairs
+            if pair in of_pairs and pair[0] in results.clauses
+        )
+        yield Group(subject, tuple(chain.from_iterable(rows)))
+
+
+def _timed(name: Link, taken: Mapping[TimingKey, Timing]) -> Iterator[Row]:
+    """A row on each topology; the last entry is the time of the plain jit itself."""
+    topologies = sorted({key.topology for key in taken}, key=topology_order)
+    by_version = sorted(taken, key=lambda key: version_order(key.target.jax or ""))
+    for at, topology in enumerate(topologies):
+        entries: dict[str, Entry] = {}
+        for key in by_version:
+            if key.topology != topology:
                 continue
-            _, key, one = max(here, key=lambda each: each[0])
-            to = ratio(one, BASELINE)
-            text = NOT_RUN if to is None else f"{to.median:.2f} ({to.low:.2f} to {to.high:.2f})"
-            entries.append(Entry(text, "times.html", key.target.jax or ""))
-        yield Row(Link("A training step of 1 MiB", ""), topology, (*entries, Entry("1", "", "")))
+            jax, one = key.target.jax or "", taken[key]
+            if key.contender != BASELINE:
+                entries[key.implementation] = Entry(_multiple(one), "", jax)
+            elif one.seconds is not None:
+                entries[JAX] = Entry(duration(one.seconds.median), "", jax)
+        found = tuple(entries.get(each) for each in (*MAPS, JAX))
+        yield Row(name, topology, found, 0 if at else len(topologies))
+
+
+def _multiple(mapped: Timing) -> str:
+    to = ratio(mapped, BASELINE)
+    return NOT_TIMED if to is None else f"{to.median:.2f} ({to.low:.2f} to {to.high:.2f})"

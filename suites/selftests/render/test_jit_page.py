@@ -14,6 +14,7 @@ from records import (
     raised,
     sample_step,
     target,
+    timing,
     write,
 )
 
@@ -200,4 +201,62 @@ def test_memory_is_in_multiples_of_the_state(tmp_path: Path) -> None:
         "2.0 x the state",
         None,
         "1.0 x the state",
+    ]
+
+
+def timed(jax: str, implementation: str, median: float | None, **fields: Any) -> list[Record]:
+    """Both contenders of a pattern: the map takes `median` times as long; None: wrong values."""
+    both = fields | {
+        "timing": "timing.pattern.training-pmean",
+        "implementation": implementation,
+        "target": f"jax=={jax}",
+        "topology": "1x2",
+        "illustrates": [MAPPED, JITTED],
+    }
+    ratio = {
+        "to": "plain jit",
+        "median": median,
+        "low": 0.25,
+        "high": 9.0,
+        "blocks": 6,
+        "rounds": 9,
+    }
+    wrong = {"seconds": None, "ratios": [], "rounds": 0, "failed": "known deviation: wrong values"}
+    mapped = wrong if median is None else {"ratios": [ratio | {"says": "longer"}]}
+    own = wrong if median is None else {"ratios": [], "seconds": SECONDS}
+    return [
+        timing(MAPPED, **both, **mapped, contender="mapped"),
+        timing(MAPPED, **both, **own, contender="plain jit"),
+    ]
+
+
+SECONDS = {"median": 8e-4, "low": 7e-4, "high": 9e-4}
+
+
+def test_a_steps_time_is_in_multiples_of_the_plain_jits(tmp_path: Path) -> None:
+    page = page_of(
+        tmp_path,
+        *timed("0.9.2", "legacy_pmap", 0.5),
+        *timed("0.9.2", "new_pmap", 7.0),
+        *timed("0.12.0", "new_pmap", 1.5),
+        *timed("0.12.0", "shard_map", None),
+    )
+    (group,) = page.time
+    assert group.subject == "Training"
+    (row,) = group.rows
+    assert [one and (one.text, one.jax) for one in row.entries] == [
+        ("0.50 (0.25 to 9.00)", "0.9.2"),
+        ("1.50 (0.25 to 9.00)", "0.12.0"),
+        ("not timed: wrong values", "0.12.0"),
+        ("800 µs", "0.12.0"),
+    ]
+
+
+def test_a_training_step_of_realistic_size_comes_first(tmp_path: Path) -> None:
+    small = timed("0.12.0", "new_pmap", 1.5)
+    large = [one | {"timing": "timing.jit.step", "topology": "1x8"} for one in small]
+    page = page_of(tmp_path, *small, *large)
+    assert [(one.subject, one.rows[0].topology) for one in page.time] == [
+        ("1 MiB on each device", "1x8"),
+        ("Training", "1x2"),
     ]

@@ -57,3 +57,39 @@ def test_a_wait_is_in_the_seconds() -> None:
     )
     assert told[0] >= 0.1
     assert told[0] > told[1]
+
+
+def test_what_is_shown_of_a_result_may_be_chosen() -> None:
+    told = run(
+        """
+        from conformance.worker.racing import race
+        race(cluster, {"a": lambda: np.arange(9)}, 3, lambda result: result[-2:])
+        told = cluster.steps
+        """
+    )
+    assert told[0]["value"]["leaves"][0]["values"] == [7, 8]
+
+
+def test_a_map_is_witnessed_and_raced_as_a_users_is_compiled() -> None:
+    """What a first call compiles is kept: without its optimisations the race would time that."""
+    told = run(
+        """
+        from conformance.worker.compiling import SETTING, compile_quickly
+        from conformance.worker.racing import race, witnessed
+        compile_quickly()
+        quick = []
+        class Mapped:
+            def __call__(self, x):
+                quick.append(jax.config.values[SETTING])
+                return x
+            def function(self, x):
+                quick.append(jax.config.values[SETTING])
+                return x
+        function = witnessed(Mapped(), np.arange(3))
+        race(cluster, {"a": lambda: function(np.arange(3))}, 3)
+        told = {"quick": quick, "after": jax.config.values[SETTING]}
+        """
+    )
+    assert len(told["quick"]) > 4
+    assert set(told["quick"]) == {False}
+    assert told["after"]
