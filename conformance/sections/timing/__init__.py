@@ -1,0 +1,2 @@
+DEADLINE_S = 60.0
+BESIDE_JIT = ("mapped", "plain jit")  # contenders

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from conformance.sections.timing import DEADLINE_S
 from conformance.spec.clause import Timing, clause, processes
 from conformance.spec.columns import Columns, everywhere
 from conformance.spec.comparing import Model
@@ -29,7 +30,6 @@ from conformance.worker.racing import SHOWN, race, witnessed
 KIB, MIB = 2**10, 2**20
 FLOAT_BYTES = 4
 MANY = ("1x1", "1x2", "1x4", "1x8", "1x16", "2x2", "4x2")
-DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from conformance.sections.timing import BESIDE_JIT, DEADLINE_S
 from conformance.spec.clause import Timing, clause
 from conformance.spec.columns import everywhere
 from conformance.spec.expectation import returns, steps
@@ -14,11 +15,9 @@ from conformance.spec.topology import ONE_AND_FOUR, Place
 from conformance.worker.protocols import Cluster, Implementation
 from conformance.worker.racing import SHOWN, race, witnessed
 
-CONTENDERS = ("mapped", "plain jit")
 WIDTH = 2**20 // 4  # of float32 numbers: 1 MiB
 RATE = 0.5
 ROUNDS = 8  # of one block, per contender
-DEADLINE_S = 60.0
 
 
 def moved_by_half(place: Place) -> Any:
@@ -37,7 +36,7 @@ RIGHT = returns(moved_by_half, text="values that begin as the model's")
     deadline_s=DEADLINE_S,
     expect=everywhere(steps(mapped=RIGHT, plain_jit=RIGHT)),
     timing=Timing(
-        CONTENDERS, ("idioms.training.pmean", "idioms.jit.descent"), baseline="plain jit"
+        BESIDE_JIT, ("idioms.training.pmean", "idioms.jit.descent"), baseline="plain jit"
     ),
 )
 def step(impl: Implementation, cluster: Cluster) -> None:
@@ -60,4 +59,4 @@ def step(impl: Implementation, cluster: Cluster) -> None:
     once = jax.device_put(np.zeros(WIDTH, np.float32), whole)
     everywhere = jax.make_array_from_process_local_data(split, rows)
     contenders = (lambda: mapped(weights, x), lambda: jitted(once, everywhere))
-    race(cluster, dict(zip(CONTENDERS, contenders, strict=True)), ROUNDS)
+    race(cluster, dict(zip(BESIDE_JIT, contenders, strict=True)), ROUNDS)

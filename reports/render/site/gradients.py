@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.gradients import (
@@ -21,6 +21,8 @@ from reports.render.site.page import Page
 
 PAGE = "gradients.html"
 TITLE = "Gradients: the factor under each implementation"
+RIGHT, WRONG = FACTORS = ("e-repaired", "e-wrong-numbers")  # how a factor looks
+UNMAPPED, CLOSED_OVER = (words for key, words in PARAMETERS if key in ("unmapped", "closed-over"))
 _WANTED = {
     Wanted.OWN: "each device's own",
     Wanted.SUM: "sum over all devices",
@@ -30,7 +32,7 @@ _WANTED = {
 
 @dataclass(frozen=True, slots=True)
 class FactorCell:
-    """A factor, the address of the clause that shows it, and a remark on the version."""
+    """A factor, the address of the clause that shows it, and what it holds for, if not for all."""
 
     says: str
     href: str
@@ -50,37 +52,111 @@ class FormRow:
 
 
 @dataclass(frozen=True, slots=True)
-class GradientsPage:
-    """A table for gradients in the body and around the map, each with one process and several."""
+class Table:
+    """Rows under a heading; `columns` name the implementations, with their JAX where it is old."""
 
-    tables: tuple[tuple[str, tuple[FormRow, ...]], ...]
+    heading: str
     columns: tuple[str, ...]
-    untested: int
+    rows: tuple[FormRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientsPage:
+    """`short` joins rows and tables of equal factors; `tables` have a row per test."""
+
+    short: tuple[Table, ...]
+    tables: tuple[Table, ...]
 
 
 def pages(effects: Effects) -> Iterator[Page]:
     """Yield the page; nothing if no gradient was taken."""
     kinds = zip(("one process", "several processes"), TOPOLOGIES, strict=True)
-    tables = tuple(
-        (f"{where}, {words}", tuple(_rows(effects, some, topology)))
+    tables = [
+        Table(f"{where}, {words}", *_dated(tuple(_rows(effects, some, topology))))
         for words, topology in kinds
         for where, some in forms()
+    ]
+    tables = [one for one in tables if one.rows]
+    if tables:
+        yield Page(
+            PAGE,
+            "gradients",
+            GradientsPage(tuple(_short(tables)), tuple(tables)),
+            TITLE,
+            "psum and pmean in the body or around the map, by kind of parameter, with one process "
+            "and with several.",
+        )
+
+
+def _short(tables: Sequence[Table]) -> Iterator[Table]:
+    """The tables with rows of equal factors joined; equal tables are one."""
+    found: dict[str, list[Table]] = {}
+    for one in tables:
+        found.setdefault(one.heading.split(",")[0], []).append(replace(one, rows=_joined(one.rows)))
+    for where, several in found.items():
+        if len({_factors_of(one) for one in several}) == 1 < len(several):
+            yield replace(several[0], heading=f"{where}, one process or several")
+        else:
+            yield from several
+
+
+def _factors_of(table: Table) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (row.code, row.parameter, *(f"{cell.says} {cell.note}" for cell in row.cells))
+        for row in table.rows
     )
-    if not any(rows for _, rows in tables):
-        return
-    cells = [cell for _, rows in tables for row in rows for cell in row.cells]
-    yield Page(
-        PAGE,
-        "gradients",
-        GradientsPage(
-            tables,
-            tuple(words for _, _, words in COLUMNS),
-            sum(not cell.says for cell in cells),
-        ),
-        TITLE,
-        "psum and pmean in the body or around the map, by kind of parameter, with one process and "
-        "with several.",
+
+
+def _joined(rows: Sequence[FormRow]) -> tuple[FormRow, ...]:
+    """Join, of one code, unmapped parameters and those closed over, where no factors differ."""
+    found: list[FormRow] = []
+    for row in rows:
+        before = found[-1] if found else None
+        if before and before.code == row.code and row.parameter == CLOSED_OVER:
+            cells = [_either(*pair) for pair in zip(before.cells, row.cells, strict=True)]
+            if before.parameter == UNMAPPED and None not in cells:
+                joined = tuple(cell for cell in cells if cell is not None)
+                found[-1] = replace(before, parameter=f"{UNMAPPED}; {CLOSED_OVER}", cells=joined)
+                continue
+        found.append(row)
+    return tuple(
+        replace(row, first=sum(other.code == row.code for other in found) if starts else 0)
+        for row, starts in zip(found, _starts(found), strict=True)
     )
+
+
+def _starts(rows: Sequence[FormRow]) -> list[bool]:
+    """Whether a row is the first one of its code."""
+    return [at == 0 or rows[at - 1].code != row.code for at, row in enumerate(rows)]
+
+
+def _either(unmapped: FactorCell, closed_over: FactorCell) -> FactorCell | None:
+    """The cell of both; None where they differ. What was tested of one only says of which."""
+    if (unmapped.says, unmapped.note) == (closed_over.says, closed_over.note):
+        return unmapped
+    if not closed_over.says:
+        return replace(unmapped, note=" ".join(filter(None, (unmapped.note, "if unmapped"))))
+    if not unmapped.says:
+        return replace(
+            closed_over, note=" ".join(filter(None, (closed_over.note, "if closed over")))
+        )
+    return None
+
+
+def _dated(rows: tuple[FormRow, ...]) -> tuple[tuple[str, ...], tuple[FormRow, ...]]:
+    """The columns' names, and the rows: what all factors of a column note stands in its name."""
+    names = []
+    for at, (_, _, words) in enumerate(COLUMNS):
+        noted = {row.cells[at].note for row in rows if row.cells[at].css.startswith(FACTORS)}
+        (note,) = noted if len(noted) == 1 else ("",)
+        names.append(f"{words} {note}".strip())
+        if note:
+            rows = tuple(replace(row, cells=_without_note(row.cells, at)) for row in rows)
+    return tuple(names), rows
+
+
+def _without_note(cells: tuple[FactorCell, ...], at: int) -> tuple[FactorCell, ...]:
+    return (*cells[:at], replace(cells[at], note=""), *cells[at + 1 :])
 
 
 def _rows(effects: Effects, some: tuple[Form, ...], topology: str) -> Iterator[FormRow]:
@@ -110,6 +186,6 @@ def _cell(factor: Factor) -> FactorCell:
         return FactorCell("", "", "g-none", "")
     if factor.says == "error":
         return FactorCell("error", clause_path(factor.clause), "e-raises", "")
-    css = "e-repaired" if factor.right else "e-wrong-numbers"
+    css = RIGHT if factor.right else WRONG
     note = f"in JAX {factor.jax}; newer versions raise" if factor.until else ""
     return FactorCell(factor.says, clause_path(factor.clause), css, note)

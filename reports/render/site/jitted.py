@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from conformance.model.patterns import PATTERNS
 from conformance.model.records import JAX, Timing
+from conformance.patterns import PATTERNS
 from reports.analysis.effects.happened import RETURNS, happened
 from reports.analysis.effects.pairs import Effects
 from reports.render.measured import MOVED, duration, ratio, times
@@ -22,7 +22,7 @@ from reports.store.results import Results
 
 PAGE = "jit.html"
 PIN = "+"  # in the name of a target that pins libraries
-NO_COLLECTIVE, NO_MEMORY, NOT_TIMED = "nothing", "not measured", "not timed: wrong values"
+NO_COLLECTIVE, NO_MEMORY, NOT_TIMED = "nothing", "not measured", "not timed"
 TIMING, BASELINE = "timing.jit.step", "plain jit"
 
 AT_SIZE = tuple(

@@ -12,16 +12,18 @@ from real import catalogue
 from records import gave, leaf, returned
 
 from conformance.model.verdicts import Verdict
+from conformance.patterns import PATTERNS
 from conformance.sections.idioms import MOVED, STEPS, Idiom, jitted_checkpoints, jitted_memory
 from conformance.sections.idioms.kernel_bodies import CALLS, KERNELS, Kernel, ends_of
 from conformance.sections.idioms.saving import RESUMED, SAVED, after, again
 from conformance.sections.idioms.sized import MULTIPLE, Sized
+from conformance.sections.timing.patterns import NOT_REPEATED
 from conformance.spec.clause import Clause
 from conformance.spec.containers import flattened
-from conformance.spec.names import JAX
+from conformance.spec.names import JAX, NEW_PMAP
 from conformance.spec.observation import from_json
 from conformance.spec.topology import Place, Topology
-from reports.render.site.jitted import PATTERNS, plain_jits
+from reports.render.site.jitted import AT_SIZE, plain_jits
 
 PAIRS = [pair for pairs in PATTERNS.values() for pair in pairs]
 JITS = sorted({jitted for _, jitted in PAIRS})
@@ -229,3 +231,29 @@ def test_a_step_from_the_state_before_deviates(key: str) -> None:
 
     id = f"idioms.jit-checkpoints.{key}"
     assert verdict_of(id, JAX, Topology(1, 8), wrong) == Verdict.DEVIATES
+
+
+def test_a_step_of_each_pattern_is_timed_beside_the_plain_jits() -> None:
+    timed = {one.timing.illustrates for one in catalogue().clauses.values() if one.timing}
+    assert {*PAIRS, *AT_SIZE} - timed == {pair for pair in PAIRS if pair[0] == NOT_REPEATED}
+
+
+@pytest.mark.parametrize("contender", ["mapped", "plain jit"])
+def test_wrong_numbers_in_either_loop_are_not_timed(contender: str) -> None:
+    id = "timing.pattern.training-pmean"
+    (pair,) = clause_of(id).rows.values()
+    (topology,) = topologies_of(id)
+
+    def of(place: Place, wrong: str) -> list[Any]:
+        values = {
+            "mapped": idiom_of(pair.mapped).model(place, 3),
+            "plain jit": idiom_of(pair.jitted).model(place, 3),
+        }
+        return [
+            gave((values[name][0] + (name == wrong), values[name][1]), name=name) for name in values
+        ]
+
+    assert verdict_of(id, NEW_PMAP, topology, lambda place: of(place, "")) == Verdict.CONFORMS
+    assert verdict_of(id, NEW_PMAP, topology, lambda place: of(place, contender)) == (
+        Verdict.DEVIATES
+    )
