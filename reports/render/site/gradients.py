@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.gradients import (
@@ -116,18 +117,15 @@ def _joined(rows: Sequence[FormRow]) -> tuple[FormRow, ...]:
             cells = [_either(*pair) for pair in zip(before.cells, row.cells, strict=True)]
             if before.parameter == UNMAPPED and None not in cells:
                 joined = tuple(cell for cell in cells if cell is not None)
-                found[-1] = replace(before, parameter=f"{UNMAPPED}; {CLOSED_OVER}", cells=joined)
+                found[-1] = replace(before, parameter=f"unmapped or {CLOSED_OVER}", cells=joined)
                 continue
         found.append(row)
     return tuple(
-        replace(row, first=sum(other.code == row.code for other in found) if starts else 0)
-        for row, starts in zip(found, _starts(found), strict=True)
+        replace(row, first=len(rows) if number == 0 else 0, parameter=row.parameter.split(":")[0])
+        for _, one in groupby(found, key=lambda row: row.code)
+        for rows in [list(one)]
+        for number, row in enumerate(rows)
     )
-
-
-def _starts(rows: Sequence[FormRow]) -> list[bool]:
-    """Whether a row is the first one of its code."""
-    return [at == 0 or rows[at - 1].code != row.code for at, row in enumerate(rows)]
 
 
 def _either(unmapped: FactorCell, closed_over: FactorCell) -> FactorCell | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from statistics import median
 from typing import Any
 
 from conformance.model.records import JAX, Timing
@@ -12,7 +13,7 @@ from conformance.patterns import PATTERNS
 from reports.analysis.effects.happened import RETURNS, happened
 from reports.analysis.effects.pairs import Effects
 from reports.render.measured import MOVED, duration, ratio, times
-from reports.render.site.marks import Mark, mark_of
+from reports.render.site.marks import CHECKED, Mark, mark_of
 from reports.render.site.memory import notes
 from reports.render.site.names import Link, clause_path, implementation_words
 from reports.render.site.page import Page
@@ -23,6 +24,7 @@ from reports.store.results import Results
 PAGE = "jit.html"
 PIN = "+"  # in the name of a target that pins libraries
 NO_COLLECTIVE, NO_MEMORY, NOT_TIMED = "nothing", "not measured", "not timed"
+LARGE_STEP, AT_SIZES = "1 MiB on each device", "Realistic sizes"
 TIMING, BASELINE = "timing.jit.step", "plain jit"
 
 AT_SIZE = tuple(
@@ -62,12 +64,16 @@ LARGE = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one implementation does: a mark of its values or none, and a figure."""
+    """What one implementation does: a mark of its values or none, and a figure.
+
+    `figure` is the bytes that a step communicates, a multiple of the state, or of a time.
+    """
 
     text: str
     href: str
     jax: str
     mark: Mark | None = None
+    figure: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,7 @@ class JitPage:
 
     columns: tuple[str, ...]
     newest: tuple[str, ...]
+    summary: tuple[tuple[str, tuple[str, ...]], ...]
     communication: tuple[Group, ...]
     at_size: tuple[Group, ...]
     checkpoints: tuple[Group, ...]
@@ -134,7 +141,66 @@ def jit_page(results: Results) -> JitPage:
     columns = (*(implementation_words(name) for name in MAPS), "plain jit")
     rows = [row for groups in tables for group in groups for row in group.rows]
     newest = (_newest_of(row.entries[at] for row in rows) for at in range(len(columns)))
-    return JitPage(columns, tuple(newest), *tables)
+    return JitPage(columns, tuple(newest), tuple(_summary(*tables)), *tables)
+
+
+def _summary(
+    communication: Sequence[Group],
+    at_size: Sequence[Group],
+    checkpoints: Sequence[Group],
+    memory: Sequence[Group],
+    time: Sequence[Group],
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what the tables come to: a line's name, and its text for each implementation."""
+    values = [*zip(*_entries((*communication, *at_size, *checkpoints)), strict=True)]
+    yield "Rows with the expected values", tuple(map(_right, values))
+    moved = [_beside(rows) for rows in _columns(communication)]
+    more, less = (
+        tuple(str(sum(sign * (own - jit) > 0 for own, jit in one)) if one else "" for one in moved)
+        for sign in (1, -1)
+    )
+    yield "Rows that communicate more than plain jit", more
+    yield "Rows that communicate less than plain jit", less
+    taken = [_beside(rows) for rows in _columns(memory)]
+    yield (
+        "Memory at the peak, in multiples of plain jit's",
+        tuple(_spread([own / jit for own, jit in one if jit]) for one in taken),
+    )
+    large = [one for one in time if one.subject in (LARGE_STEP, AT_SIZES)]
+    small = [one for one in time if one not in large]
+    for name, groups in (("at realistic sizes", large), ("of a few elements", small)):
+        ratios = ([own for own, _ in _beside(rows)] for rows in _columns(groups))
+        yield f"Time of a step {name}, in multiples of plain jit's", tuple(map(_spread, ratios))
+
+
+def _entries(groups: Iterable[Group]) -> list[tuple[Entry | None, ...]]:
+    return [row.entries for group in groups for row in group.rows]
+
+
+def _columns(groups: Iterable[Group]) -> list[list[tuple[Entry | None, Entry | None]]]:
+    """By implementation, with plain jit last, its entry and that of plain jit in each row."""
+    rows = _entries(groups)
+    return [[(row[at], row[-1]) for row in rows] for at in range(len(MAPS) + 1)]
+
+
+def _beside(rows: Iterable[tuple[Entry | None, Entry | None]]) -> list[tuple[float, float]]:
+    return [
+        (own.figure, jit.figure)
+        for own, jit in rows
+        if own and jit and own.figure is not None and jit.figure is not None
+    ]
+
+
+def _right(entries: Iterable[Entry | None]) -> str:
+    marks = [one.mark for one in entries if one and one.mark in CHECKED]
+    return f"{marks.count(Mark.RIGHT)} of {len(marks)}" if marks else ""
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    """The median with the extremes."""
+    if not ratios:
+        return ""
+    return f"{median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})"
 
 
 def _newest_of(entries: Iterable[Entry | None]) -> str:
@@ -161,7 +227,7 @@ def _rows(results: Results, pairs: Sequence[tuple[str, str]], entry: Any) -> Ite
     for mapped, jitted in pairs:
         if mapped not in results.clauses or jitted not in results.clauses:
             continue
-        name = Link(results.clauses[mapped].title, clause_path(mapped))
+        name = _link(results, mapped)
         places = [*((mapped, each) for each in MAPS), (jitted, JAX)]
         found: dict[tuple[Entry | None, ...], list[str]] = {}
         both = {*results.grid[mapped]} & {*results.grid[jitted]}
@@ -171,6 +237,11 @@ def _rows(results: Results, pairs: Sequence[tuple[str, str]], entry: Any) -> Ite
                 found.setdefault(entries, []).append(topology)
         for at, (entries, topologies) in enumerate(found.items()):
             yield Row(name, ", ".join(topologies), entries, 0 if at else len(found))
+
+
+def _link(results: Results, id: str) -> Link:
+    """The pattern's name: what is tested of it stands over the table."""
+    return Link(results.clauses[id].title.partition(" in a loop")[0].rstrip(","), clause_path(id))
 
 
 def _newest(results: Results, id: str, name: str, topology: str) -> tuple[CellKey, Outcome] | None:
@@ -194,7 +265,9 @@ def _communication(results: Results, id: str, name: str, topology: str) -> Entry
         moved = collectives(values)
     words = [] if ended == RETURNS and moved is not None else [ended]
     words += [] if moved is None else [collectives_text(moved)]
-    return Entry(", ".join(words), clause_path(id), key.target.jax or "", mark_of(values.verdict))
+    mark = mark_of(values.verdict)
+    sent = None if moved is None else float(sum(moved.values()))
+    return Entry(", ".join(words), clause_path(id), key.target.jax or "", mark, sent)
 
 
 def collectives(outcome: Outcome) -> Mapping[str, int] | None:
@@ -231,8 +304,9 @@ def _memory(results: Results, id: str, name: str, topology: str) -> Entry | None
         return None
     key, outcome = found
     measured = [note["multiple"] for note in notes(outcome.runs[-1].cell) if "multiple" in note]
-    text = f"{max(measured):.1f} x the state" if measured else NO_MEMORY
-    return Entry(text, clause_path(id), key.target.jax or "", mark_of(outcome.verdict))
+    most = max(measured, default=None)
+    text = NO_MEMORY if most is None else f"{most:.1f} x the state"
+    return Entry(text, clause_path(id), key.target.jax or "", mark_of(outcome.verdict), most)
 
 
 def _times(results: Results) -> Iterator[Group]:
@@ -247,12 +321,10 @@ def _times(results: Results) -> Iterator[Group]:
         if timing != TIMING
     }
     step = Link("A training step", "")
-    yield Group("1 MiB on each device", tuple(_timed(step, taken.get(TIMING, {}))))
-    for subject, pairs in {"Realistic sizes": AT_SIZE, **PATTERNS}.items():
+    yield Group(LARGE_STEP, tuple(_timed(step, taken.get(TIMING, {}))))
+    for subject, pairs in {AT_SIZES: AT_SIZE, **PATTERNS}.items():
         rows = (
-            _timed(
-                Link(results.clauses[pair[0]].title, clause_path(pair[0])), taken[of_pairs[pair]]
-            )
+            _timed(_link(results, pair[0]), taken[of_pairs[pair]])
             for pair in pairs
             if pair in of_pairs and pair[0] in results.clauses
         )
@@ -270,13 +342,16 @@ def _timed(name: Link, taken: Mapping[TimingKey, Timing]) -> Iterator[Row]:
                 continue
             jax, one = key.target.jax or "", taken[key]
             if key.contender != BASELINE:
-                entries[key.implementation] = Entry(_multiple(one), "", jax)
+                entries[key.implementation] = _multiple(one, jax)
             elif one.seconds is not None:
-                entries[JAX] = Entry(duration(one.seconds.median), "", jax)
+                entries[JAX] = Entry(duration(one.seconds.median), "", jax, figure=1.0)
         found = tuple(entries.get(each) for each in (*MAPS, JAX))
         yield Row(name, topology, found, 0 if at else len(topologies))
 
 
-def _multiple(mapped: Timing) -> str:
+def _multiple(mapped: Timing, jax: str) -> Entry:
     to = ratio(mapped, BASELINE)
-    return NOT_TIMED if to is None else f"{to.median:.2f} ({to.low:.2f} to {to.high:.2f})"
+    if to is None:
+        return Entry(NOT_TIMED, "", jax)
+    text = f"{to.median:.2f} ({to.low:.2f} to {to.high:.2f})"
+    return Entry(text, "", jax, figure=to.median)

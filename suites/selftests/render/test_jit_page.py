@@ -260,3 +260,29 @@ def test_a_training_step_of_realistic_size_comes_first(tmp_path: Path) -> None:
         ("1 MiB on each device", "1x8"),
         ("Training", "1x2"),
     ]
+
+
+def test_the_summary_counts_rows_and_ratios(tmp_path: Path) -> None:
+    notes = {"what": "a state", "multiple": 3.0}, {"what": "a state, jit", "multiple": 1.5}
+    page = page_of(
+        tmp_path,
+        *moves(MAPPED, "new_pmap", {"all-reduce": 32}),
+        *moves(JITTED, "jax", {"all-reduce": 16}),
+        *moves(EVALUATED, "new_pmap", {}),
+        *moves(EVALUATED_JITTED, "jax", {"all-gather": 4}),
+        ran(LARGE, "new_pmap", notes[0], "memory"),
+        ran(LARGE_JITTED, "jax", notes[1], "memory"),
+        *timed("0.12.0", "new_pmap", 0.5),
+    )
+    assert {name: (new, jit) for name, (_, new, _, jit) in page.summary} == {
+        "Rows with the expected values": ("2 of 2", "2 of 2"),
+        "Rows that communicate more than plain jit": ("1", "0"),
+        "Rows that communicate less than plain jit": ("1", "0"),
+        "Memory at the peak, in multiples of plain jit's": ("2.0 (2.0 to 2.0)", "1.0 (1.0 to 1.0)"),
+        "Time of a step at realistic sizes, in multiples of plain jit's": ("", ""),
+        "Time of a step of a few elements, in multiples of plain jit's": (
+            "0.5 (0.5 to 0.5)",
+            "1.0 (1.0 to 1.0)",
+        ),
+    }
+    assert all(legacy == "" for _, (legacy, *_) in page.summary)
