@@ -8,6 +8,7 @@ from two_sides import EVERYWHERE, read
 
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.gradients import AROUND_THE_MAP, IN_THE_BODY, Factor, Form, factor
+from reports.render.site.gradients import pages
 
 OWN = "rewriting.gradients.own"
 ROWS = [[14.0, 28.0], [128.0, 160.0]]  # of two devices
@@ -70,3 +71,60 @@ def test_a_gradient_of_one_process_alone_is_named() -> None:
     found = factor(Effects(read(*records)), form, "unmapped", "new_pmap", "", "4x2")
 
     assert found.says == "sum over this process's devices"
+
+
+def tables_of(*records: Record) -> tuple[list[tuple[str, list[str]]], int]:
+    """The short tables by their headings, each row in words, and the number of all rows."""
+    own = cells(f"{OWN}.stacked", took(OWN, ROWS))
+    (page,) = pages(Effects(read(*own, *records)))
+    short = [
+        (
+            one.heading,
+            [
+                f"{row.parameter}: {row.cells[1].says} {row.cells[1].note}".strip()
+                for row in one.rows
+            ],
+        )
+        for one in page.view.short
+    ]
+    return short, sum(len(one.rows) for one in page.view.tables)
+
+
+def of(stem: str, parameter: str, rows: list[list[float]], topology: str = "1x8") -> list[Record]:
+    return cells(f"{stem}.{parameter}", took(stem, rows), topology=topology)
+
+
+MEANS = "rewriting.gradients.pmean-of-gradient"
+
+
+def test_rows_of_equal_factors_are_joined() -> None:
+    both = [*of(MEANS, "unmapped", [MEAN, MEAN]), *of(MEANS, "closed-over", [MEAN, MEAN])]
+    short, rows = tables_of(*both)
+    assert short == [
+        ("In the mapped body, one process", ["mapped: 1", "unmapped or closed over: 1"])
+    ]
+    assert rows == 3
+
+
+def test_rows_of_other_factors_are_apart() -> None:
+    both = [*of(MEANS, "unmapped", [MEAN, MEAN]), *of(MEANS, "closed-over", [SUM, SUM])]
+    ((_, rows),) = tables_of(*both)[0]
+    assert rows == ["mapped: 1", "unmapped: 1", "closed over: n"]
+
+
+def test_a_factor_of_one_kind_of_parameter_says_of_which() -> None:
+    legacy = {"implementation": "legacy_pmap"}
+    other = cells(f"{MEANS}.closed-over", took(MEANS, [MEAN, MEAN]), **legacy)
+    ((_, rows),) = tables_of(*of(MEANS, "unmapped", [MEAN, MEAN]), *other)[0]
+    assert rows == ["mapped: 1", "unmapped or closed over: 1 if unmapped"]
+
+
+def test_tables_of_one_process_and_of_several_are_one_where_they_are_equal() -> None:
+    one = cells(f"{OWN}.stacked", took(OWN, ROWS), topology="4x2")
+    short, _ = tables_of(*one)
+    assert [heading for heading, _ in short] == ["In the mapped body, one process or several"]
+    more = of(MEANS, "unmapped", [MEAN, MEAN])
+    assert [heading for heading, _ in tables_of(*one, *more)[0]] == [
+        "In the mapped body, one process",
+        "In the mapped body, several processes",
+    ]
