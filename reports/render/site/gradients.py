@@ -16,7 +16,8 @@ from reports.analysis.gradients import (
     factor,
     forms,
 )
-from reports.render.site.names import clause_path
+from reports.analysis.issues.places import newest_side
+from reports.render.site.names import clause_path, implementation_words
 from reports.render.site.page import Page
 
 PAGE = "gradients.html"
@@ -51,10 +52,14 @@ class FormRow:
 
 @dataclass(frozen=True, slots=True)
 class GradientsPage:
-    """A table for gradients in the body and around the map, each with one process and several."""
+    """A table for gradients in the body and around the map, each with one process and several.
+
+    `newest` is the newest JAX of each implementation.
+    """
 
     tables: tuple[tuple[str, tuple[FormRow, ...]], ...]
     columns: tuple[str, ...]
+    newest: tuple[tuple[str, str], ...]
     untested: int
 
 
@@ -75,12 +80,20 @@ def pages(effects: Effects) -> Iterator[Page]:
         GradientsPage(
             tables,
             tuple(words for _, _, words in COLUMNS),
+            tuple(_newest(effects)),
             sum(not cell.says for cell in cells),
         ),
         TITLE,
         "psum and pmean in the body or around the map, by kind of parameter, with one process and "
         "with several.",
     )
+
+
+def _newest(effects: Effects) -> Iterator[tuple[str, str]]:
+    for name in dict.fromkeys(name for name, _, _ in COLUMNS):
+        side = newest_side(effects.results, name)
+        if side is not None:
+            yield implementation_words(name), side.jax
 
 
 def _rows(effects: Effects, some: tuple[Form, ...], topology: str) -> Iterator[FormRow]:
@@ -111,5 +124,5 @@ def _cell(factor: Factor) -> FactorCell:
     if factor.says == "error":
         return FactorCell("error", clause_path(factor.clause), "e-raises", "")
     css = "e-repaired" if factor.right else "e-wrong-numbers"
-    note = f"in JAX {factor.jax}; newer versions raise" if factor.until else ""
+    note = f"in JAX {factor.jax}; {factor.until} raises" if factor.until else ""
     return FactorCell(factor.says, clause_path(factor.clause), css, note)

@@ -38,9 +38,9 @@ def asked(form: Form, *records: Record, passing: str = "unmapped", topology: str
     ("rows", "says", "right"),
     [
         ([MEAN, MEAN], "1", True),
-        ([SUM, SUM], "n", False),
+        ([SUM, SUM], "N", False),
         (ROWS, "own gradient", False),
-        ([[2 * a for a in row] for row in ROWS], "n × own gradient", False),  # noqa: RUF001
+        ([[2 * a for a in row] for row in ROWS], "N × own gradient", False),  # noqa: RUF001
         ([MEAN, [1.0, 2.0]], "another gradient", False),
     ],
 )
