@@ -86,14 +86,14 @@ class Factor:
     """What a cell returned, as a factor of the wanted gradient; `clause` shows it.
 
     `says` is empty where no clause tests it, `right` whether it is the wanted gradient. `jax` is
-    the version, and `until` says that newer ones raise.
+    the version, and `until` the newest one, if that raises.
     """
 
     says: str = ""
     right: bool = False
     clause: str = ""
     jax: str = ""
-    until: bool = False
+    until: str = ""
 
 
 def factor(
@@ -118,7 +118,7 @@ def factor(
         found = _factor(digest, own, form.wanted)
         if found is not None:
             says, right = found
-            return Factor(says, right, clause, target.jax or "", bool(raised))
+            return Factor(says, right, clause, target.jax or "", raised)
         raised = raised or target.jax or ""
     return Factor("error", False, clause, raised) if raised else Factor()
 
@@ -197,9 +197,9 @@ def _ratio(values: Sequence[float], reference: Sequence[float]) -> float | None:
 
 
 def _times(ratio: float, devices: int, here: int) -> str:
-    """Return a factor in terms of the number of devices n, local devices l, and processes p."""
-    several = {"p": devices / here, "l": float(here)} if here != devices else {}
-    named = {"n": float(devices), **several}
+    """Return a factor in terms of the number of devices N, local devices n, and processes P."""
+    several = {"P": devices / here, "n": float(here)} if here != devices else {}
+    named = {"N": float(devices), **several}
     for name, value in {"1": 1.0, **named}.items():
         if isclose(ratio, value, rel_tol=_TOLERANCE):
             return name

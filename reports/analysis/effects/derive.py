@@ -146,7 +146,7 @@ def _alone(new: Digest) -> Iterator[ShownEffect]:
                 yield ShownEffect(died, _cut(step.failed[0].saw), step.name, died.value)
             elif _deadlocked(step):
                 yield ShownEffect(Effect.HANGS, _error(step), step.name, _kind(step))
-            elif _fails_again(before, step) and step.failed:
+            elif _fails_again(before, step) and step.failed and not _refused(before, step):
                 yield ShownEffect(
                     Effect.RAISES, _error(step), step.name, _kind(step), second_call=True
                 )
@@ -205,6 +205,12 @@ def _fails_again(before: Step | None, step: Step) -> bool:
         and before is not None
         and before.outcome == RETURNED
     )
+
+
+def _refused(before: Step | None, step: Step) -> bool:
+    """Return whether a step has to raise after one that ended as it should: with another error."""
+    expected = any(one.error_expected for one in step.failed)
+    return expected and before is not None and not before.failed
 
 
 def _deadlocked(step: Step) -> bool:

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 from conformance.model.records import Cell
 from reports.analysis.comparing.changes import cause_of
+from reports.analysis.effects.rewrites import Usage
 from reports.analysis.errors.wording import SLOT, address, first_sentence, template
+from reports.analysis.issues.derive import usage_of
 from reports.store.alike import Once
 from reports.store.order import version_order
 from reports.store.outcomes import CellKey
@@ -201,8 +203,8 @@ def _meanings(
 ) -> tuple[Meaning, ...]:
     """Return what is behind a message in the newest JAX, then in older ones; known issues first.
 
-    Known issues that quote the message come first, then those of most programs. A warning counts
-    for a known issue only if that quotes it.
+    Known issues that most programs meet come first, then those that quote the message, then those
+    of most tests. A warning counts for a known issue only if that quotes it.
     """
     quoting = {slug: _quotes(results, slug, one.example) for slug in {*one.keys.values()} if slug}
     groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
@@ -221,6 +223,7 @@ def _meanings(
         groups,
         key=lambda one: (
             until[one] != "",
+            _usage(results, one[0], groups[one]),
             not quoting.get(one[0]),
             not one[0],
             -len(groups[one]),
@@ -231,6 +234,12 @@ def _meanings(
         Meaning(*one, tuple(groups[one]), until[one], tuple(where_shown(seen[one], ran)))
         for one in order
     )
+
+
+def _usage(results: Results, slug: str, clauses: Iterable[str]) -> int:
+    """Return how common a known issue is, as a sort key; what is none comes last."""
+    cause = results.causes.get(slug)
+    return usage_of(results, cause, clauses).rank if cause is not None else len(Usage)
 
 
 def _quotes(results: Results, slug: str, text: str) -> bool:

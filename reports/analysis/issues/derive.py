@@ -181,7 +181,15 @@ def _seen(
     shows = key in shown
     holds = outcome.verdict is Verdict.CONFORMS
     by = "" if shows or holds else effects.cause_of(key.clause, outcome)
-    return Seen(shows, effect_of(key) if shows else None, holds, by)
+    raises = holds and _raises(effects, key)
+    return Seen(shows, effect_of(key) if shows else None, holds, by, raises)
+
+
+def _raises(effects: Effects, key: CellKey) -> bool:
+    digest = effects.digest_of(key)
+    return digest is not None and any(
+        step.outcome == RAISED and step.name != WITHOUT_THE_FIX for _, step in digest.steps()
+    )
 
 
 def _bounded(
@@ -241,11 +249,7 @@ class _Effects:
             wrong = shown.effect is Effect.WRONG_NUMBERS
             all_rows = wrong and key.implementation == SHARD_MAP
             return Effect.LIES_ELSEWHERE if all_rows else shown.effect
-        digest = effects.digest_of(key)
-        raised = digest is not None and any(
-            step.outcome == RAISED and step.name != WITHOUT_THE_FIX for _, step in digest.steps()
-        )
-        return Effect.RAISES if raised else None
+        return Effect.RAISES if _raises(effects, key) else None
 
     def _of_plain(self, key: CellKey) -> Effect | None:
         """Return what changed from the newest version in which the program does not show it."""

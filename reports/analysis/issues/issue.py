@@ -114,5 +114,6 @@ class Issue:
         return tuple((name, kind) for name in names for kind in kinds)
 
 
-def _severity(found: Found) -> tuple[int, int]:
-    return _ORDER.index(found.state), found.effect.rank if found.effect else 0
+def _severity(found: Found) -> tuple[int, int, int]:
+    rank = found.effect.rank if found.effect else 0
+    return _ORDER.index(found.state), rank, -found.raising[0]

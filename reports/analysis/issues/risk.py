@@ -35,13 +35,13 @@ class RiskKind(StrEnum):
 _WORDS = {
     RiskKind.FATAL: "crashes and hangs",
     RiskKind.WRONG: "silent wrong values",
-    RiskKind.ERRORS: "new errors",
+    RiskKind.ERRORS: "errors",
     RiskKind.COSTS: "extra communication, memory or time of calls",
 }
 _ONE = {
     RiskKind.FATAL: "crash or hang",
     RiskKind.WRONG: "silent wrong value",
-    RiskKind.ERRORS: "new error",
+    RiskKind.ERRORS: "error",
 }
 _OF_EFFECT = {
     Effect.CRASHES: RiskKind.FATAL,

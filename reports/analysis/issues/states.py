@@ -32,13 +32,18 @@ class State(StrEnum):
 class Seen(NamedTuple):
     """How one test ended in a place: whether it shows the issue, its effect, whether it holds.
 
-    `by` is the other issue by which it fails.
+    `by` is the other issue by which it fails, `raises` whether its program raises.
     """
 
     shows: bool
     effect: Effect | None
     holds: bool
     by: str = ""
+    raises: bool = False
+
+    def alike(self, other: Seen) -> bool:
+        """Return whether both tests say the same of the issue."""
+        return self[:4] == other[:4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,7 @@ class Found:
 
     `between`: few tests ran, which did as in the versions on both sides; or, with `beside`, as in
     the nearest version in which all of them ran. `by` names the issues by which its tests fail.
+    `raising`: how many of how many tests that pass raise, as they should.
     """
 
     state: State
@@ -54,6 +60,7 @@ class Found:
     between: bool = False
     beside: str = ""
     by: tuple[str, ...] = ()
+    raising: tuple[int, int] = (0, 0)
 
     @property
     def of_others(self) -> bool:
@@ -109,7 +116,8 @@ def _own(tests: Tests, count: int) -> Found:
         # What holds here is what a program loses where the issue shows.
         state = State.OTHERWISE if len(failed) == len(tests) else State.PARTLY
         return Found(state, by=tuple(name for name, _ in by.most_common()))
-    return Found(State.FREE) if tests else NOT_TESTED
+    raising = sum(one.holds and one.raises for one in tests.values())
+    return Found(State.FREE, raising=(raising, len(tests))) if tests else NOT_TESTED
 
 
 def _partly(
@@ -148,4 +156,4 @@ def _partly(
 def _agree(here: Tests, there: Tests) -> bool:
     """Return whether the tests that ran here ended there in the same way."""
     common = [test for test in here if test in there]
-    return bool(common) and all(here[test] == there[test] for test in common)
+    return bool(common) and all(here[test].alike(there[test]) for test in common)

@@ -17,7 +17,8 @@ from reports.analysis.gradients import (
     factor,
     forms,
 )
-from reports.render.site.names import clause_path
+from reports.analysis.issues.places import newest_side
+from reports.render.site.names import clause_path, implementation_words
 from reports.render.site.page import Page
 
 PAGE = "gradients.html"
@@ -63,10 +64,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class GradientsPage:
-    """`short` joins rows and tables of equal factors; `tables` have a row per test."""
+    """`short` joins rows and tables of equal factors; `tables` have a row per test.
+
+    `newest` is the newest JAX of each implementation.
+    """
 
     short: tuple[Table, ...]
     tables: tuple[Table, ...]
+    newest: tuple[tuple[str, str], ...]
 
 
 def pages(effects: Effects) -> Iterator[Page]:
@@ -82,11 +87,18 @@ def pages(effects: Effects) -> Iterator[Page]:
         yield Page(
             PAGE,
             "gradients",
-            GradientsPage(tuple(_short(tables)), tuple(tables)),
+            GradientsPage(tuple(_short(tables)), tuple(tables), tuple(_newest(effects))),
             TITLE,
             "psum and pmean in the body or around the map, by kind of parameter, with one process "
             "and with several.",
         )
+
+
+def _newest(effects: Effects) -> Iterator[tuple[str, str]]:
+    for name in dict.fromkeys(name for name, _, _ in COLUMNS):
+        side = newest_side(effects.results, name)
+        if side is not None:
+            yield implementation_words(name), side.jax
 
 
 def _short(tables: Sequence[Table]) -> Iterator[Table]:
@@ -185,5 +197,5 @@ def _cell(factor: Factor) -> FactorCell:
     if factor.says == "error":
         return FactorCell("error", clause_path(factor.clause), "e-raises", "")
     css = RIGHT if factor.right else WRONG
-    note = f"in JAX {factor.jax}; newer versions raise" if factor.until else ""
+    note = f"in JAX {factor.jax}; {factor.until} raises" if factor.until else ""
     return FactorCell(factor.says, clause_path(factor.clause), css, note)

@@ -56,6 +56,7 @@ class PartView:
     """Another appearance of the same defect, and the versions that show it."""
 
     anchor: str
+    effect: str
     cause: Link
     sentence: str
     where: str
@@ -66,7 +67,9 @@ class HazardView:
     """One hazard, where it shows, and its evidence.
 
     `news` says in which versions it is new, `shown` are classes of the versions that have it or a
-    part of it, for filtering, and `edit` is what averts it in the newest of them.
+    part of it, for filtering, and `edit` is what averts it in the newest of them. Without one,
+    `elsewhere` is what averts the known issue in other versions. `also` are the other hazards of
+    the same known issue, with the versions that show them.
     """
 
     anchor: str
@@ -81,6 +84,8 @@ class HazardView:
     news: str
     shown: str
     edit: str
+    elsewhere: str = ""
+    also: tuple[PartView, ...] = ()
     parts: tuple[PartView, ...] = ()
 
 
@@ -139,7 +144,9 @@ def hazards_page(effects: Effects, some: Sequence[Hazard]) -> HazardsPage:
     ordered = sorted(joined(some), key=lambda pair: hazard_anchor(pair[0]) not in now)
     views = {
         danger: tuple(
-            _view(effects, one, parts, versions) for one, parts in ordered if one.danger is danger
+            _view(effects, one, parts, versions, _also(one, some))
+            for one, parts in ordered
+            if one.danger is danger
         )
         for danger in Danger
     }
@@ -210,12 +217,33 @@ def _news(hazard: Hazard, versions: Sequence[str]) -> str:
     if library := _library(hazard):
         return f"Follows the version of {library}, not of JAX"
     new = [
-        f"new in {jax} under {_under(implementations)}"
+        f"{word} in {jax} under {_under(some)}"
         for jax, implementations in hazard.new_in(versions[::-1]).items()
+        for word, some in _new_or_again(hazard, versions, jax, implementations)
     ]
     ended = [] if any(of_version([hazard], versions[0])) else [f"not in {versions[0]}"]
     text = "; ".join([*new, *ended])
     return text[:1].upper() + text[1:]
+
+
+def _new_or_again(
+    hazard: Hazard, versions: Sequence[str], jax: str, implementations: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the implementations for which it is new in a version, and those that had it before."""
+    older = versions[versions.index(jax) + 1 :]
+    had = {name for name in implementations if any(hazard.topologies(name, one) for one in older)}
+    for word, some in (("new", set(implementations) - had), ("again", had)):
+        if some:
+            yield word, [name for name in implementations if name in some]
+
+
+def _also(hazard: Hazard, some: Sequence[Hazard]) -> tuple[Hazard, ...]:
+    """Return the other hazards of the same known issue."""
+    return tuple(
+        one
+        for one in some
+        if one is not hazard and one.cause is not None and one.cause is hazard.cause
+    )
 
 
 def _library(hazard: Hazard) -> str:
@@ -224,10 +252,15 @@ def _library(hazard: Hazard) -> str:
 
 
 def _view(
-    effects: Effects, hazard: Hazard, parts: Sequence[Hazard], versions: Sequence[str]
+    effects: Effects,
+    hazard: Hazard,
+    parts: Sequence[Hazard],
+    versions: Sequence[str],
+    also: Sequence[Hazard],
 ) -> HazardView:
     results = effects.results
     there = [jax for jax in versions if any(of_version([hazard], jax))]
+    edit = averts(effects, hazard, there[0]) if there else ""
     anywhere = [jax for jax in versions if any(of_version([hazard, *parts], jax))]
     return HazardView(
         anchor=hazard_anchor(hazard),
@@ -249,7 +282,9 @@ def _view(
         more=max(0, len(hazard.clauses) - MOST_CLAUSES),
         news=_news(hazard, versions),
         shown=" ".join(_place(versions, jax) for jax in anywhere),
-        edit=averts(effects, hazard, there[0]) if there else "",
+        edit=edit,
+        elsewhere="" if edit or hazard.cause is None else hazard.cause.edit,
+        also=tuple(_part(one, versions) for one in also),
         parts=tuple(_part(one, versions) for one in parts),
     )
 
@@ -263,6 +298,7 @@ def _part(hazard: Hazard, versions: Sequence[str]) -> PartView:
     )
     return PartView(
         hazard_anchor(hazard),
+        _effect(hazard),
         Link(hazard.cause.title, cause_path(hazard.cause.cause)),
         hazard.cause.sentence,
         "; ".join(

@@ -10,6 +10,7 @@ from conformance.model.verdicts import Verdict
 from reports.analysis.effects.digest import RAISED
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import Effects
+from reports.analysis.gradients import taken
 from reports.analysis.issues.derive import issue_of
 from reports.analysis.issues.places import KINDS, ONE, SEVERAL, Where, jax_versions
 from reports.render.site.names import clause_path, implementation_words
@@ -105,11 +106,12 @@ class InsideTable:
 
 @dataclass(frozen=True, slots=True)
 class InsidePage:
-    """The tables; `causes` are the known issues that have a page."""
+    """The tables; `causes` are the known issues that have a page, `gradients` if their page is."""
 
     versions: tuple[str, ...]
     tables: tuple[InsideTable, ...]
     causes: frozenset[str] = frozenset()
+    gradients: bool = False
 
 
 def there(results: Results) -> bool:
@@ -139,7 +141,8 @@ def inside_page(effects: Effects) -> InsidePage:
         rows = tuple(_rows(effects, outcomes, kind, versions))
         if rows:
             tables.append(InsideTable(words[kind], _answer(rows), rows))
-    return InsidePage(tuple(versions), tuple(tables), frozenset(effects.results.causes))
+    known = frozenset(effects.results.causes)
+    return InsidePage(tuple(versions), tuple(tables), known, taken(effects.results))
 
 
 def _clauses(results: Results, pattern: str) -> tuple[str, ...]:

@@ -33,8 +33,8 @@ _CSS = {
 _PROCESSES = {ONE: "one process", SEVERAL: "several processes"}
 DOCUMENTATION = "documentation"  # the kind of an issue of which the documents say something else
 FATAL = frozenset((Effect.CRASHES, Effect.HANGS))
-_BETWEEN = "few of its tests ran; they agree with the versions before and after"
-_BESIDE = "few of its tests ran; they agree with {}"
+_BETWEEN = "only some of its tests ran; they ended as in the versions before and after"
+_BESIDE = "only some of its tests ran; they ended as in {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,18 @@ def cell(issue: Issue, where: Where, processes: str = "") -> GridCell:
     """Return what a table says of an issue in a place."""
     found = issue.found(where, processes)
     if found.effect is None:
-        return GridCell(where.jax, _with_mark(found.state.value, found), _css(found))
+        return GridCell(where.jax, _with_mark(_state_words(found), found), _css(found))
     only = f" ({issue.processes(where)})" if not processes else ""
     return GridCell(where.jax, _with_mark(f"{found.effect.words}{only}", found), _css(found))
+
+
+def _state_words(found: Found) -> str:
+    """Return a state without an effect; of tests that pass, how many do so with an error."""
+    raising, tests = found.raising
+    if not raising:
+        return found.state.value
+    some = "its tests" if raising == tests else f"{raising} of {tests} tests"
+    return f"{found.state.value}: {some} raise, as expected"
 
 
 def _css(found: Found) -> str:

@@ -71,11 +71,15 @@ class SafeTable:
 
 @dataclass(frozen=True, slots=True)
 class SafestPage:
-    """A table for each use; `baseline` is what errors are new against."""
+    """A table for each use; `baseline` is what the errors of others are compared with.
+
+    `patches` are releases of four numbers, each with the release that it patches.
+    """
 
     tables: tuple[SafeTable, ...]
     versions: tuple[str, ...]
     baseline: str
+    patches: tuple[tuple[str, str], ...]
     severities: tuple[tuple[str, str], ...]
 
 
@@ -117,6 +121,11 @@ def pages(effects: Effects) -> Iterator[Page]:
                 tuple(safe_table(effects, use) for use in Use),
                 tuple(jax_versions(results)),
                 "" if against is None else side_words(against),
+                tuple(
+                    (jax, jax.rpartition(".")[0])
+                    for jax in jax_versions(results)
+                    if jax.count(".") == 3
+                ),
                 tuple((one.value, one.words) for one in RiskKind),
             ),
             "Which version is safest",

@@ -266,6 +266,20 @@ def test_without_a_baseline_only_a_hazard_is_an_effect() -> None:
     assert (shown.effect, shown.second_call) == (Effect.RAISES, True)
 
 
+@pytest.mark.parametrize("first", ["holds", "fails"])
+def test_a_second_use_that_has_to_raise_is_no_second_call_that_fails(first: str) -> None:
+    """Unless the first one had to raise too: then it is accepted once, and fails afterwards."""
+    second = raised("ValueError", "deleted", name="call again")
+    findings = [finding("raised ValueError", "error", step="call again", error_expected=True)]
+    if first == "fails":
+        findings.append(finding("returned", "error", step="call", error_expected=True))
+    shown = alone(
+        digest_of(returned([1.0], name="call"), second, verdict="deviates", findings=findings)
+    )
+
+    assert [one.second_call for one in shown] == ([] if first == "holds" else [True])
+
+
 def test_how_a_remedy_fails_is_told_of_its_own_steps() -> None:
     shows = digest_of(
         raised("ValueError", "no", name="without the fix"),

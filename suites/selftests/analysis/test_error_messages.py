@@ -180,15 +180,15 @@ def test_the_harness_is_not_heard(results: Results) -> None:
     assert the(messages(results), "KeyError 'merge'").types == ("KeyError",)
 
 
+def known(id: str, jax: str, slug: str) -> rows.Record:
+    """A program that raises in a version, for a known reason."""
+    said = raised(type="ValueError", message="It does not fit.")
+    return at(id, jax, said, verdict="known deviation") | {"deviation": rows.deviation(cause=slug)}
+
+
 @pytest.fixture
 def ended(tmp_path: Path) -> Results:
     """A message that two programs met for a reason that is no more, and one still does."""
-    said = {"type": "ValueError", "message": "It does not fit."}
-
-    def known(id: str, jax: str, slug: str) -> rows.Record:
-        entry = {"deviation": rows.deviation(cause=slug)}
-        return at(id, jax, raised(**said), verdict="known deviation") | entry
-
     records = [
         *(rows.target(target=f"jax=={v}", jax=v) for v in ("0.9.2", "0.10.0")),
         rows.claim("migrate-pmap.errors"),
@@ -201,6 +201,23 @@ def ended(tmp_path: Path) -> Results:
         known("errors.c", "0.10.0", "still"),
     ]
     return load([rows.write(tmp_path / "ended.jsonl", records)])
+
+
+def test_what_most_programs_do_comes_before_what_more_tests_show(tmp_path: Path) -> None:
+    ordinary = "results-stay-on-all-devices"
+    records = [
+        rows.target(target="jax==0.10.0", jax="0.10.0"),
+        rows.claim("migrate-pmap.errors"),
+        rows.cause(ordinary),
+        rows.cause("quoting", tags=["It does not fit"]),
+        *(rows.clause(f"errors.{n}") for n in ("a", "b", "c")),
+        known("errors.a", "0.10.0", "quoting"),
+        known("errors.b", "0.10.0", "quoting"),
+        known("errors.c", "0.10.0", ordinary),
+    ]
+    found = messages(load([rows.write(tmp_path / "usual.jsonl", records)]))
+
+    assert [m.cause for m in the(found, "It does not fit").meanings] == [ordinary, "quoting"]
 
 
 def test_what_is_behind_it_in_the_newest_version_comes_first(ended: Results) -> None:

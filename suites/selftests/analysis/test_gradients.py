@@ -39,9 +39,9 @@ def asked(form: Form, *records: Record, passing: str = "unmapped", topology: str
     ("rows", "says", "right"),
     [
         ([MEAN, MEAN], "1", True),
-        ([SUM, SUM], "n", False),
+        ([SUM, SUM], "N", False),
         (ROWS, "own gradient", False),
-        ([[2 * a for a in row] for row in ROWS], "n × own gradient", False),  # noqa: RUF001
+        ([[2 * a for a in row] for row in ROWS], "N × own gradient", False),  # noqa: RUF001
         ([MEAN, [1.0, 2.0]], "another gradient", False),
     ],
 )
@@ -109,7 +109,7 @@ def test_rows_of_equal_factors_are_joined() -> None:
 def test_rows_of_other_factors_are_apart() -> None:
     both = [*of(MEANS, "unmapped", [MEAN, MEAN]), *of(MEANS, "closed-over", [SUM, SUM])]
     ((_, rows),) = tables_of(*both)[0]
-    assert rows == ["mapped: 1", "unmapped: 1", "closed over: n"]
+    assert rows == ["mapped: 1", "unmapped: 1", "closed over: N"]
 
 
 def test_a_factor_of_one_kind_of_parameter_says_of_which() -> None:

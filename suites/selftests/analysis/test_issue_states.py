@@ -55,6 +55,14 @@ def test_the_issues_program_that_ran_there_confirms_both_sides() -> None:
     assert states({"1": BOTH, "2": {}, "3": NONE}, bounded=True)["2"].state is State.NOT_TESTED
 
 
+def test_tests_that_pass_with_an_error_are_counted() -> None:
+    refused = FINE._replace(raises=True)
+    found = states({"1": {"a": refused, "b": FINE, "c": FINE}, "2": NONE})
+
+    assert (found["1"].state, found["1"].raising) == (State.FREE, (1, 3))
+    assert found["2"].raising == (0, 3)
+
+
 def test_a_milder_test_alone_does_not_change_the_effect() -> None:
     found = middle(BOTH, {"b": MILD}, BOTH)
 

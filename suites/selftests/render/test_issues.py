@@ -89,7 +89,7 @@ def test_the_mark_and_the_advice_are_about_the_versions_with_the_new_pmap() -> N
 
     assert marked(table) == [("0.9.0", 0, True), ("0.7.2", 0, False)]
     (advice,) = table.advice
-    assert advice == "One process: safest of 0.8 and later is JAX 0.9.0, with 1 new error."
+    assert advice == "One process: safest of 0.8 and later is JAX 0.9.0, with 1 error."
 
 
 def marked(table: SafeTable) -> list[tuple[str, int, bool]]:
