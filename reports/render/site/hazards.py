@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from reports.analysis.effects.effect import Effect
@@ -43,6 +43,9 @@ _SAYS = {
 }
 
 
+NOWHERE = ("no", "")  # a cell of a row: ran without it, or did not run
+
+
 @dataclass(frozen=True, slots=True)
 class PlaceRow:
     """An implementation; for each version the topologies that show it, or that it ran without."""
@@ -66,10 +69,10 @@ class PartView:
 class HazardView:
     """One hazard, where it shows, and its evidence.
 
-    `news` says in which versions it is new, `shown` are classes of the versions that have it or a
-    part of it, for filtering, and `edit` is what averts it in the newest of them. Without one,
-    `elsewhere` is what averts the known issue in other versions. `also` are the other hazards of
-    the same known issue, with the versions that show them.
+    `where` says which versions show it, `news` in which it is new, `shown` are classes of the
+    versions that have it or a part of it, for filtering, and `edit` is what averts it in the newest
+    of them. Without one, `elsewhere` is what averts the known issue in other versions. `also` are
+    the other hazards of the same known issue, with the versions that show them.
     """
 
     anchor: str
@@ -79,6 +82,7 @@ class HazardView:
     example: str
     cause: Link | None
     rows: tuple[PlaceRow, ...]
+    where: str
     clauses: tuple[Link, ...]
     more: int
     news: str
@@ -260,6 +264,13 @@ def _view(
 ) -> HazardView:
     results = effects.results
     there = [jax for jax in versions if any(of_version([hazard], jax))]
+    rows = tuple(
+        PlaceRow(
+            implementation_words(implementation),
+            tuple(_cell(effects, hazard, implementation, version) for version in versions),
+        )
+        for implementation in hazard.implementations
+    )
     edit = averts(effects, hazard, there[0]) if there else ""
     anywhere = [jax for jax in versions if any(of_version([hazard, *parts], jax))]
     return HazardView(
@@ -271,13 +282,8 @@ def _view(
         else hazard.why.partition(". ")[2],
         example=hazard.sentence,
         cause=Link(hazard.cause.title, cause_path(hazard.cause.cause)) if hazard.cause else None,
-        rows=tuple(
-            PlaceRow(
-                implementation_words(implementation),
-                tuple(_cell(effects, hazard, implementation, version) for version in versions),
-            )
-            for implementation in hazard.implementations
-        ),
+        rows=rows,
+        where="; ".join(_where(rows, versions)),
         clauses=tuple(Link(id, clause_path(id)) for id in hazard.clauses[:MOST_CLAUSES]),
         more=max(0, len(hazard.clauses) - MOST_CLAUSES),
         news=_news(hazard, versions),
@@ -287,6 +293,21 @@ def _view(
         also=tuple(_part(one, versions) for one in also),
         parts=tuple(_part(one, versions) for one in parts),
     )
+
+
+def _where(rows: Iterable[PlaceRow], versions: Sequence[str]) -> Iterator[str]:
+    """Yield in which versions it shows, and under which implementations in them."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        shown = [
+            version
+            for version, cell in zip(versions, row.cells, strict=True)
+            if cell not in NOWHERE
+        ]
+        if shown:
+            found.setdefault(ranges(versions[::-1], shown), []).append(row.implementation)
+    for jax, names in found.items():
+        yield f"{', '.join(names)}: JAX {jax}"
 
 
 def _part(hazard: Hazard, versions: Sequence[str]) -> PartView:

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 from reports.render.site.causes import CauseView
 from reports.render.site.documents import ClaimRow
-from reports.render.site.hazards import HazardView
+from reports.render.site.hazards import NOWHERE, HazardView
 from reports.render.site.marks import CHECKED
 from reports.render.site.memory import Figure, Table
 
 _HAZARDS = "Crashes, hangs, wrong values"
 _MOST_EDITS = 4
-_NOWHERE = ("no", "")  # a cell of a hazard's row: ran without it, or did not run
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Sho
 def _last(view: HazardView) -> int:
     """Return the newest version that shows it, by position; 0 if unknown."""
     columns = zip(*(row.cells for row in view.rows), strict=True)
-    shown = (any(cell not in _NOWHERE for cell in column) for column in columns)
+    shown = (any(cell not in NOWHERE for cell in column) for column in columns)
     return next((at for at, there in enumerate(shown) if there), 0)
 
 

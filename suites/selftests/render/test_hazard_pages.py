@@ -101,6 +101,19 @@ def test_the_newest_version_stands_first_and_what_it_has_comes_first(page: Eleme
     assert "Not in" not in text_in(card(page, "always"))
 
 
+@pytest.mark.parametrize(
+    ("slug", "where"),
+    [
+        ("always", "new pmap: JAX 0.8.0 to 0.10.0"),
+        ("since", "new pmap: JAX 0.9.0 to 0.10.0"),
+        ("back", "new pmap: JAX 0.8.0, 0.10.0"),
+    ],
+)
+def test_a_folded_entry_says_where_it_shows(page: Element, slug: str, where: str) -> None:
+    (head,) = card(page, slug).iter("summary")
+    assert text_in(head).endswith(where)
+
+
 def test_a_part_of_a_defect_stands_with_the_whole(page: Element) -> None:
     whole = card(page, "back")
     inner = card(page, "back-again")

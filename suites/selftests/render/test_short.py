@@ -15,7 +15,8 @@ from reports.render.site.short import hazards, memory, peaks
 
 
 def hazard(effect: str, *rows: tuple[str, ...]) -> HazardView:
-    told: Any = dict.fromkeys(("anchor", "sentence", "example", "news", "shown", "edit"), "")
+    names = ("anchor", "sentence", "example", "where", "news", "shown", "edit")
+    told: Any = dict.fromkeys(names, "")
     places = tuple(PlaceRow("new pmap", cells) for cells in rows)
     return HazardView(
         effect=effect, title=f"It {effect}", cause=None, rows=places, clauses=(), more=0, **told

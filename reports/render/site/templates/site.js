@@ -261,6 +261,7 @@ function chosenFilters(chosen) {
   if (box && !new URLSearchParams(location.hash.slice(1)).get("places")) box.checked = true;
   const use = chosen.use && document.getElementById(`use-${chosen.use}`);
   if (use) use.checked = true;
+  if (chosen.use) for (const box of document.querySelectorAll("details[data-use]")) box.open = box.dataset.use === chosen.use;
 }
 
 /* Lines that many pages share stand in files of their own; a list says which of them are its. */
