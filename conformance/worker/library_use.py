@@ -50,7 +50,7 @@ def _replicate(flax: Any) -> None:
 def _unreplicate(flax: Any) -> str:
     found = flax.unreplicate(_output())
     _equal(found, _rows()[0] + 1)
-    return f"returns an array on {len(found.devices())} of {jax.device_count()} devices"
+    return f"the result is on {len(found.devices())} of {jax.device_count()} devices"
 
 
 def _prefetch(flax: Any) -> None:

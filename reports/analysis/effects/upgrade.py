@@ -393,9 +393,9 @@ class _Made:
             # A clause's title says what is expected, and a reader takes a title for what is so.
             was = example.before is Verdict.CONFORMS
             return f"{'No longer holds' if was else 'Expected'}: {clause.title.rstrip('.')}", ""
-        if claim is None or claim.silent:
-            return clause.title.rstrip("."), ""
-        return claim.statement.rstrip("."), ""
+        title = clause.title if claim is None or claim.silent else claim.statement
+        step = _IN_TEST.get(key.group, "")  # the title is about the end of the test
+        return f"{step}{title.rstrip('.')}", ""
 
     def _entry_of(self, example: Seen, group: Group) -> str:
         """Return the description in a deviation entry that names no known issue."""
@@ -486,6 +486,10 @@ _NOW = {
     Group.RAISES: "Raises an error now, as expected",
     Group.WARNS: "Warns now, as expected",
     Group.LIES: "Has the expected placement now",
+}
+_IN_TEST = {
+    Group.RAISES: "Raises an error now, as expected, in the test: ",
+    Group.OTHER_ERROR: "Raises another error, as expected, in the test: ",
 }
 _TITLES = {
     Group.MOVES_MORE: "{}",

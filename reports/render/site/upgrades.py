@@ -159,7 +159,7 @@ class UpgradeView:
         return tuple(
             replace(view, title=f"{view.title} (raised before)")
             if not one.ran_before
-            else replace(view, title=f"{view.title} (in more programs)")
+            else replace(view, title=f"{view.title} (some programs met it before too)")
             if one.cause is not None and one.cause.cause in self._shown_before
             else view
             for one, view in views

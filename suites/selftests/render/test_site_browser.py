@@ -322,6 +322,18 @@ def test_the_chooser_leads_to_the_upgrade_and_the_choice_stays(site: Site, tab: 
     assert tab.troubles() == []
 
 
+def test_the_fields_of_the_chooser_follow_the_address(site: Site, tab: Tab) -> None:
+    tab.open(site["index.html"])
+    tab.evaluate(CHOOSE % '{ use: "legacy", from: "0.9.0", to: "0.9.2", processes: "several" }')
+    tab.evaluate("history.replaceState(null, '', '?use=pmap&from=0.1.0')")
+    tab.evaluate("dispatchEvent(new PopStateEvent('popstate'))")
+    fields = "Object.fromEntries(new FormData(document.querySelector('form[data-chooser]')))"
+    oldest = tab.evaluate("document.querySelector('[name=from]').options[0].value")
+    found = tab.evaluate(fields)
+    assert (found["use"], found["from"], found["processes"]) == ("pmap", oldest, "")
+    assert "use=pmap" in tab.evaluate("location.search")
+
+
 def test_pmap_as_it_is_is_what_the_version_runs_by_default(site: Site, tab: Tab) -> None:
     tab.open(site["index.html"])
     tab.evaluate(CHOOSE % '{ use: "pmap", from: "0.9.2", to: "0.12.0.1", processes: "" }')

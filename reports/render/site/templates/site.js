@@ -102,9 +102,16 @@ function choosing() {
   const form = document.querySelector("form[data-chooser]");
   if (!form) return;
   const fields = form.elements;
-  for (const [name, value] of Object.entries(choice())) {
-    if (fields[name]) fields[name].value = value;
-  }
+  // What a browser has kept of an earlier visit gives way to the address.
+  const follow = () => {
+    form.reset();
+    for (const [name, value] of Object.entries(choice())) {
+      const field = fields[name];
+      const known = !field?.options || [...field.options].some((one) => one.value === value);
+      if (field && known) field.value = value;
+    }
+    if (Object.keys(choice()).length) apply();
+  };
   const said = form.querySelector("[data-chooser-said]");
   const now = () => Object.fromEntries(NAMES.map((name) => [name, fields[name]?.value ?? ""]));
   const apply = () => {
@@ -123,7 +130,9 @@ function choosing() {
     if (path) location.href = path + queryOf(chosen);
     else apply();
   });
-  if (Object.keys(choice()).length) apply();
+  addEventListener("pageshow", follow);
+  addEventListener("popstate", follow);
+  follow();
 }
 
 /* The choice goes along with every link within the site. */
