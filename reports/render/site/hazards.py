@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from conformance.model.records import JAX
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.hazards import Danger, Hazard, Place, averts, joined, of_version
 from reports.analysis.effects.pairs import Effects
@@ -296,18 +297,17 @@ def _view(
 
 
 def _where(rows: Iterable[PlaceRow], versions: Sequence[str]) -> Iterator[str]:
-    """Yield in which versions it shows, and under which implementations in them."""
+    """Yield which of the versions where it was tested show it, under which implementations."""
     found: dict[str, list[str]] = {}
     for row in rows:
-        shown = [
-            version
-            for version, cell in zip(versions, row.cells, strict=True)
-            if cell not in NOWHERE
-        ]
+        cells = [*zip(versions[::-1], row.cells[::-1], strict=True)]
+        tested = [version for version, cell in cells if cell]
+        shown = [version for version, cell in cells if cell not in NOWHERE]
         if shown:
-            found.setdefault(ranges(versions[::-1], shown), []).append(row.implementation)
-    for jax, names in found.items():
-        yield f"{', '.join(names)}: JAX {jax}"
+            where = "every version" if shown == tested else f"JAX {ranges(tested, shown)}"
+            found.setdefault(where, []).append(row.implementation)
+    for where, names in found.items():
+        yield where if names == [JAX] else f"{', '.join(names)}: {where}"
 
 
 def _part(hazard: Hazard, versions: Sequence[str]) -> PartView:

@@ -104,7 +104,7 @@ def test_the_newest_version_stands_first_and_what_it_has_comes_first(page: Eleme
 @pytest.mark.parametrize(
     ("slug", "where"),
     [
-        ("always", "new pmap: JAX 0.8.0 to 0.10.0"),
+        ("always", "new pmap: every version"),
         ("since", "new pmap: JAX 0.9.0 to 0.10.0"),
         ("back", "new pmap: JAX 0.8.0, 0.10.0"),
     ],

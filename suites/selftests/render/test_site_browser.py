@@ -351,6 +351,22 @@ def test_the_grid_is_of_what_is_chosen_and_its_versions_are_marked(site: Site, t
     assert tab.evaluate(heads) == ["0.9.0", "0.12.0.1"]
 
 
+def test_of_the_versions_the_table_of_the_chosen_use_is_open(site: Site, tab: Tab) -> None:
+    tables = "[...document.querySelectorAll('details[data-use]')]"
+    names, opened = (
+        f"{some}.map((one) => one.dataset.use)"
+        for some in (tables, f"{tables}.filter((one) => one.open)")
+    )
+    address = site["versions.html"].as_uri()
+    tab.visit(address)
+    first, *others = tab.evaluate(names)
+    assert others
+    assert tab.evaluate(opened) == [first]
+    for use in (first, *others):
+        tab.visit(f"{address}?use={use}")
+        assert tab.evaluate(opened) == [use]
+
+
 def test_the_chosen_version_is_the_first_column_of_an_issue(site: Site, tab: Tab) -> None:
     page = site["causes/using-an-output-raises-copy-arrays.html"]
     tab.visit(f"{page.as_uri()}?use=pmap&from=0.9.2&to=0.10.0")
