@@ -70,10 +70,11 @@ class PartView:
 class HazardView:
     """One hazard, where it shows, and its evidence.
 
-    `where` says which versions show it, `news` in which it is new, `shown` are classes of the
-    versions that have it or a part of it, for filtering, and `edit` is what averts it in the newest
-    of them. Without one, `elsewhere` is what averts the known issue in other versions. `also` are
-    the other hazards of the same known issue, with the versions that show them.
+    `where` says which versions show it, `signals` by which a process ends that its title does not
+    name, `news` in which version it is new, `shown` are classes of the versions that have it or a
+    part of it, for filtering, and `edit` is what averts it in the newest of them. Without one,
+    `elsewhere` is what averts the known issue in other versions. `also` are the other hazards of
+    the same known issue, with the versions that show them.
     """
 
     anchor: str
@@ -84,6 +85,7 @@ class HazardView:
     cause: Link | None
     rows: tuple[PlaceRow, ...]
     where: str
+    signals: str
     clauses: tuple[Link, ...]
     more: int
     news: str
@@ -265,6 +267,7 @@ def _view(
 ) -> HazardView:
     results = effects.results
     there = [jax for jax in versions if any(of_version([hazard], jax))]
+    title = title_of(results, hazard)
     rows = tuple(
         PlaceRow(
             implementation_words(implementation),
@@ -277,7 +280,7 @@ def _view(
     return HazardView(
         anchor=hazard_anchor(hazard),
         effect=_effect(hazard),
-        title=title_of(results, hazard),
+        title=title,
         sentence=hazard.cause.sentence
         if hazard.cause is not None
         else hazard.why.partition(". ")[2],
@@ -285,6 +288,7 @@ def _view(
         cause=Link(hazard.cause.title, cause_path(hazard.cause.cause)) if hazard.cause else None,
         rows=rows,
         where="; ".join(_where(rows, versions)),
+        signals=", ".join(one for one in _signals(effects, hazard) if one not in title),
         clauses=tuple(Link(id, clause_path(id)) for id in hazard.clauses[:MOST_CLAUSES]),
         more=max(0, len(hazard.clauses) - MOST_CLAUSES),
         news=_news(hazard, versions),
@@ -294,6 +298,13 @@ def _view(
         also=tuple(_part(one, versions) for one in also),
         parts=tuple(_part(one, versions) for one in parts),
     )
+
+
+def _signals(effects: Effects, hazard: Hazard) -> list[str]:
+    """The signals that end a process."""
+    digests = filter(None, map(effects.digest_of, hazard.shown))
+    found = {signal for one in digests if one.died for signal in one.died.signals}
+    return sorted(found) if hazard.danger is Danger.CRASHES else []
 
 
 def _where(rows: Iterable[PlaceRow], versions: Sequence[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 import pytest
-from records import Record, cause, claim, deviation, finding, returned, target
+from records import Record, cause, claim, deviation, fault, finding, returned, target
 from site_pages import classed, links_in, loaded, part, section, text_in, tree
 from two_sides import program, ran
 
@@ -112,6 +112,25 @@ def test_the_newest_version_stands_first_and_what_it_has_comes_first(page: Eleme
 def test_a_folded_entry_says_where_it_shows(page: Element, slug: str, where: str) -> None:
     (head,) = card(page, slug).iter("summary")
     assert text_in(head).endswith(where)
+
+
+@pytest.mark.parametrize(
+    ("title", "said"), [("It crashes", "SIGSEGV; "), ("It ends (SIGSEGV)", "")]
+)
+def test_a_crash_says_by_which_signal(title: str, said: str, tmp_path: Path) -> None:
+    dead = ran(
+        "errors.a",
+        "new_pmap@0.9.0",
+        returned([1.0]),
+        verdict="known deviation",
+        findings=[finding("crashed", "crash")],
+        fault=fault("crashed"),
+        deviation=deviation(cause="dead"),
+    )
+    records = [target("0.9.0"), claim("migrate-pmap.errors"), cause("dead", title=title)]
+    page = tree(render(loaded(tmp_path, [*records, program("errors.a"), dead]))["hazards.html"])
+    (head,) = part(page, "crashes-dead").iter("summary")
+    assert text_in(head) == f"{title} {said}new pmap: every version"
 
 
 def test_a_part_of_a_defect_stands_with_the_whole(page: Element) -> None:

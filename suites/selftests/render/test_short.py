@@ -15,7 +15,7 @@ from reports.render.site.short import hazards, memory, peaks
 
 
 def hazard(effect: str, *rows: tuple[str, ...]) -> HazardView:
-    names = ("anchor", "sentence", "example", "where", "news", "shown", "edit")
+    names = ("anchor", "sentence", "example", "where", "signals", "news", "shown", "edit")
     told: Any = dict.fromkeys(names, "")
     places = tuple(PlaceRow("new pmap", cells) for cells in rows)
     return HazardView(
