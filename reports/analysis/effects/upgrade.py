@@ -488,8 +488,8 @@ _NOW = {
     Group.LIES: "Has the expected placement now",
 }
 _IN_TEST = {
-    Group.RAISES: "Raises an error now, as expected, in the test: ",
-    Group.OTHER_ERROR: "Raises another error, as expected, in the test: ",
+    Group.RAISES: "Raises an error now, as expected, in a test of: ",
+    Group.OTHER_ERROR: "Raises another error, as expected, in a test of: ",
 }
 _TITLES = {
     Group.MOVES_MORE: "{}",

@@ -10,11 +10,12 @@ from functools import lru_cache
 from conformance.model.records import Cause
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.happened import ABSENT
+from reports.analysis.effects.hazards import A_JOB
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.remedies import Help
 from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.issues.derive import issue_of
-from reports.analysis.issues.places import jax_versions
+from reports.analysis.issues.places import SEVERAL, Kinds, jax_versions
 from reports.analysis.issues.shown import shown_by
 from reports.render.site import inside
 from reports.render.site import issues as known_issues
@@ -234,7 +235,7 @@ def _view(
         cause=cause,
         href=cause_path(cause.cause),
         effect=None if issue is None else issue.worst,
-        places=_places(results, cells),
+        places=_places(effects, cells),
         clauses=tuple(
             _clause_link(results, newest, marks, id) for id in sorted({key.clause for key in cells})
         ),
@@ -280,12 +281,15 @@ def _clause_link(
     return ClauseLink(id, clause.title, clause_path(id), mark, claim is not None and claim.silent)
 
 
-def _places(results: Results, cells: list[CellKey]) -> tuple[PlaceRow, ...]:
+def _places(effects: Effects, cells: list[CellKey]) -> tuple[PlaceRow, ...]:
+    results, kind = effects.results, Kinds(effects)
     named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
     shown: dict[str, dict[str, set[str]]] = {}
     for key in cells:
         by_topology = shown.setdefault(key.implementation, {})
-        by_topology.setdefault(key.topology, set()).add(named[key.target])
+        starts_several = key.topology.startswith("1x") and kind(key) == SEVERAL
+        topology = A_JOB if starts_several else key.topology
+        by_topology.setdefault(topology, set()).add(named[key.target])
     order, found = tuple(named.values()), []
     for implementation in sorted(shown, key=implementation_order):
         by_range: dict[str, list[str]] = {}

@@ -255,6 +255,20 @@ def test_what_is_expected_is_no_title_for_what_is_not_so(
     assert [entry.title for entry in found.entries] == [title]
 
 
+def test_a_title_is_not_what_an_earlier_step_of_the_test_does() -> None:
+    """The test ends as the claim says, and the call before raises another error."""
+    found = made(
+        program("errors.a"),
+        ran("errors.a", FROM, raised("TypeError", "no"), returned([1.0], name="new map")),
+        ran("errors.a", TO, raised("ValueError", "no"), returned([1.0], name="new map")),
+        *changed("errors.same", FINE),
+    )
+
+    assert [entry.title for entry in found.entries] == [
+        "Raises another error, as expected, in a test of: What migrate-pmap.errors says"
+    ]
+
+
 def test_a_hazard_without_a_baseline_is_told_and_said_to_be_uncompared() -> None:
     wrong = finding("same shape, wrong values", "value")
     found = made(

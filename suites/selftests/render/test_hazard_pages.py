@@ -173,6 +173,22 @@ def test_a_process_of_a_job_that_hangs_is_a_hazard(page: Element) -> None:
     assert "1x8" not in hangs
 
 
+def test_a_job_of_several_processes_is_no_topology_of_one(tmp_path: Path) -> None:
+    both = [returned(name=f"process {n}") | {"extra": {"text": "SIGABRT"}} for n in (0, 1)]
+    ends = ran("errors.job", "jax@0.9.0", *both, verdict="known deviation")
+    records = [
+        target("0.9.0"),
+        claim("migrate-pmap.errors"),
+        cause("lost"),
+        program("errors.job"),
+        ends | {"deviation": deviation(cause="lost")},
+    ]
+    page = tree(render(loaded(tmp_path, records))["causes/lost.html"])
+    [shown] = [one for one in page.iter("table") if "standalone job is" in text_in(one)]
+
+    assert [text_in(one) for one in shown.iter("td")] == ["standalone job", "0.9.0"]
+
+
 def test_a_hazard_says_what_averts_it_in_the_newest_version_that_has_it(page: Element) -> None:
     text = text_in(card(page, "always"))  # it fails in 0.10.0
     assert "No workaround is known in the versions below" in text
