@@ -44,6 +44,7 @@ _SAYS = {
 }
 
 
+ABORTS = "SIGABRT"
 NOWHERE = ("no", "")  # a cell of a row: ran without it, or did not run
 
 
@@ -301,10 +302,12 @@ def _view(
 
 
 def _signals(effects: Effects, hazard: Hazard) -> list[str]:
-    """The signals that end a process."""
+    """The signals that end a process; one that aborts beside another has lost it."""
+    if hazard.danger is not Danger.CRASHES:
+        return []
     digests = filter(None, map(effects.digest_of, hazard.shown))
-    found = {signal for one in digests if one.died for signal in one.died.signals}
-    return sorted(found) if hazard.danger is Danger.CRASHES else []
+    of_cells = [{*one.died.signals} for one in digests if one.died]
+    return sorted(set[str]().union(*(one - {ABORTS} or one for one in of_cells)))
 
 
 def _where(rows: Iterable[PlaceRow], versions: Sequence[str]) -> Iterator[str]:
@@ -349,12 +352,11 @@ def _cell(effects: Effects, hazard: Hazard, implementation: str, version: str) -
     if issue is None:
         return "no" if Place(implementation, version) in hazard.ran else ""
     state = issue.found(Where(implementation, version))
-    if (
-        state.of_others
-        and state.effect is not None
-        and _OF_EFFECT.get(state.effect) is hazard.danger
-    ):
-        return "as before and after" if state.between else f"as in {state.beside}"
+    if state.effect is not None and _OF_EFFECT.get(state.effect) is hazard.danger:
+        if state.of_others:
+            return "as before and after" if state.between else f"as in {state.beside}"
+        # What shows it there maps nothing, and has a row of its own.
+        return "no" if Place(implementation, version) in hazard.ran else ""
     return "" if state.state in (State.NOT_TESTED, State.REMOVED) else "no"
 
 

@@ -133,6 +133,31 @@ def test_a_crash_says_by_which_signal(title: str, said: str, tmp_path: Path) -> 
     assert text_in(head) == f"{title} {said}new pmap: every version"
 
 
+def test_what_a_program_without_a_map_shows_is_no_result_of_a_map(tmp_path: Path) -> None:
+    """Of two versions the pmap ran in one: in the other it did neither show it nor not show it."""
+    hangs = {
+        "verdict": "known deviation",
+        "findings": [finding("hangs | made", "note", step="process 0")],
+        "deviation": deviation(cause="stuck"),
+    }
+    job = returned(name="process 0") | {"extra": {"text": "hangs | made"}}
+    records = [
+        target("0.9.0"),
+        target("0.10.0"),
+        claim("migrate-pmap.errors"),
+        cause("stuck"),
+        program("errors.job"),
+        program("errors.map"),
+        *(ran("errors.job", f"jax@{jax}", job, **hangs) for jax in ("0.9.0", "0.10.0")),
+        ran("errors.map", "new_pmap@0.10.0", job, **hangs),
+    ]
+    page = tree(render(loaded(tmp_path, records))["hazards.html"])
+    (head,) = part(page, "hangs-stuck").iter("summary")
+    rows = [*part(page, "hangs-stuck").iter("tr")]
+    assert text_in(head).endswith("new pmap, jax: every version")
+    assert [text_in(one) for one in rows[1]] == ["new pmap", "standalone job", ""]
+
+
 def test_a_part_of_a_defect_stands_with_the_whole(page: Element) -> None:
     whole = card(page, "back")
     inner = card(page, "back-again")
