@@ -49,8 +49,11 @@ class Issue:
     @property
     def worst(self) -> Effect | None:
         """The most severe effect anywhere; None if it has none."""
-        every = (one.effect for row in self.rows.values() for one in row.values())
-        return min((one for one in every if one), key=lambda one: one.rank, default=None)
+        return _worst(self.rows.values())
+
+    def worst_under(self, implementation: str) -> Effect | None:
+        """Return the most severe effect under an implementation; None if it has none there."""
+        return _worst(row for (name, _), row in self.rows.items() if name == implementation)
 
     def found(self, where: Where, processes: str = "") -> Found:
         """Return its state in a place; programs that map nothing count for every
@@ -112,6 +115,11 @@ class Issue:
         # What maps nothing counts for every implementation that is there.
         names = (where.implementation,) if where in self.gone else (where.implementation, JAX)
         return tuple((name, kind) for name in names for kind in kinds)
+
+
+def _worst(rows: Iterable[Mapping[str, Found]]) -> Effect | None:
+    every = (one.effect for row in rows for one in row.values())
+    return min((one for one in every if one), key=lambda one: one.rank, default=None)
 
 
 def _severity(found: Found) -> tuple[int, int, int]:

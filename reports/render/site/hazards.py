@@ -193,7 +193,11 @@ def _line(
     results: Results, some: Sequence[Hazard], versions: Sequence[str], jax: str
 ) -> VersionLine:
     new_here = (one for one in some if not _library(one) and jax in one.new_in(versions[::-1]))
-    new = ((one, _under(one.new_in(versions[::-1])[jax])) for one, _ in joined(new_here))
+    new = (
+        (one, _under(some) + (" again" if word == "again" else ""))
+        for one, _ in joined(new_here)
+        for word, some in _new_or_again(one, versions, jax, one.new_in(versions[::-1])[jax])
+    )
     return VersionLine(
         jax,
         version_path(jax),

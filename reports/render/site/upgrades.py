@@ -117,16 +117,13 @@ class UpgradeView:
     @property
     def library_changes(self) -> tuple[tuple[str, Rewrite, str], ...]:
         """What new versions of libraries change, each with its effect and its known issue."""
-        known = issue_of(self.effects)
-        shown = ((known.get(one.causes[0]), one) for one in self.of_libraries.changes)
-        return tuple(
-            (
-                issue.worst.value if issue is not None and issue.worst is not None else "",
-                one,
-                "" if issue is None else cause_path(issue.cause.cause),
-            )
-            for issue, one in shown
-        )
+        known, found = issue_of(self.effects), []
+        for one in self.of_libraries.changes:
+            issue = known.get(one.causes[0])
+            worst = None if issue is None else issue.worst_under(self.pair.new.implementation)
+            path = "" if issue is None else cause_path(issue.cause.cause)
+            found.append(("" if worst is None else worst.value, one, path))
+        return tuple(found)
 
     @property
     def same(self) -> tuple[tuple[str, int, int], ...]:

@@ -82,6 +82,8 @@ def test_a_version_has_what_ran_without_it_in_the_one_before(page: Element) -> N
     newest, middle, first = map(links_in, rows)
     since = "hazards.html#wrong-numbers-since"
     assert "hazards.html#wrong-numbers-back" in newest
+    assert "new pmap again" in text_in(rows[0])
+    assert "new pmap again" not in text_in(rows[1])
     assert "hazards.html#wrong-numbers-back-again" in middle
     assert (since in newest, since in middle) == (False, True)
     assert first == ["versions/0.8.0.html"]

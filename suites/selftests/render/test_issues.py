@@ -202,6 +202,8 @@ def test_an_issue_of_a_library_is_shown_against_its_version() -> None:
     effects = Effects(read(*heads, *records))
     [issue] = issues(effects)
     versions, [row] = library_rows(effects.results, issue)
+    assert issue.worst_under("new_pmap") is Effect.WRONG_NUMBERS
+    assert issue.worst_under("shard_map") is None
 
     assert versions == ("0.12.0", "0.12.6")
     assert [one.says for one in row.cells] == ["not affected", "wrong values"]
