@@ -244,7 +244,9 @@ def _within_bounds(text: bytes) -> bool:
         return True
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    rest = _STRING.sub(b"", text.translate(_BRACKETS, _NO_BRACKETS))
+    rest = text.translate(_BRACKETS, _NO_BRACKETS).replace(b'""', b"")  # nearly all strings
+    if b'"' in rest:
+        rest = _STRING.sub(b"", rest)
     for _ in range(MOST_DEEP):
         if not rest:
             return True

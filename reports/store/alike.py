@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeVar
 
+import msgspec
+
 from conformance.model.records import Cell, Finding
 from reports.store.lazily import Lazily
 
@@ -21,15 +23,35 @@ Each = Callable[[Callable[[int], tuple[Any, ...]], int], Iterator[tuple[Any, ...
 
 ALL_HOLD = b""  # the likeness of findings none of which failed: what they are is not compared
 
-# A quote inside a JSON string is escaped, so that no message can contain these.
-_VARIES = re.compile(rb'"seconds": ?[\d.e+-]+|"jax": ?"[^"\\]*"|"frames": ?\[[^\]\\]*\]')
+# A quote inside a JSON string is escaped, so that no message can contain these. One expression for
+# all would have no literal beginning, and would be tried at each quote.
+_SECONDS = re.compile(rb'"seconds": ?[\d.e+-]+')
+_FRAMES = re.compile(rb'"frames": ?\[[^\]\\]*\]')
+_JAX = re.compile(rb'"jax": ?"[^"\\]*"')
 _FAILS = (b'"holds": false', b'"holds":false')
 _DIGEST_BYTES = 16
 
 
+class _Seen(msgspec.Struct):
+    """What one process saw that is compared: the steps. Nothing of it is read yet."""
+
+    process: msgspec.Raw = msgspec.Raw(b"")
+    steps: msgspec.Raw = msgspec.Raw(b"")
+
+
+_SEEN = msgspec.json.Decoder(list[_Seen])
+
+
 def of_observations(part: bytes) -> bytes:
-    """Return what is equal of two cells whose processes saw the same."""
-    return _digest(_VARIES.sub(b"", part))
+    """Return what is equal of two cells whose processes took the same steps."""
+    try:
+        seen = _SEEN.decode(part)
+    except (ValueError, RecursionError):  # it is of another form: whoever reads it says so
+        some = _JAX.sub(b"", part)
+    else:
+        some = b"\n".join([text for one in seen for text in (one.process, one.steps)])
+    some = _SECONDS.sub(b"", some)
+    return _digest(_FRAMES.sub(b"", some) if b'"frames"' in some else some)
 
 
 def of_findings(part: bytes) -> bytes:
@@ -48,8 +70,8 @@ class Once:
     """Questions about cells, asked once of all that were recorded alike.
 
     All are asked when a cell is first read, as reading it costs more than any of them. An answer
-    may depend on what was observed, on the findings that failed and on the verdict. Equal answers
-    to the question `shared` are one object.
+    may depend on the steps of each process, on the findings that failed and on the verdict. Equal
+    answers to the question `shared` are one object.
     """
 
     __slots__ = ("_known", "_one_of", "_questions", "_shared")
@@ -77,7 +99,11 @@ class Once:
 
         It may do so on several cores, which is what this is for.
         """
-        new = {key: cell for cell in cells if (key := likeness(cell)) is not None}
+        every = list(cells)
+        long = [part for cell in every for part in _long_parts(cell)]
+        for part, (alike,) in zip(long, each(lambda at: (long[at].alike,), len(long)), strict=True):
+            part.alike = alike
+        new = {key: cell for cell in every if (key := likeness(cell)) is not None}
         some = [cell for key, cell in new.items() if key not in self._known]
         answered = each(lambda at: tuple(ask(some[at]) for ask in self._questions), len(some))
         for cell, answers in zip(some, answered, strict=True):
@@ -101,10 +127,16 @@ class Once:
 
 def likeness(cell: Cell) -> Hashable:
     """Return the fingerprint that equally recorded cells share; None for a cell without one."""
+    parts = _long_parts(cell)
+    return (*(one.alike for one in parts), cell.verdict) if parts else None
+
+
+def _long_parts(cell: Cell) -> tuple[Lazily[Any], ...]:
+    """Return the observations and the findings; nothing of a cell without a fingerprint."""
     observations, findings = cell.observations, cell.findings
     if cell.fault or not (isinstance(observations, Lazily) and isinstance(findings, Lazily)):
-        return None
-    return observations.alike, findings.alike, cell.verdict
+        return ()
+    return observations, findings
 
 
 def _digest(part: bytes) -> bytes:

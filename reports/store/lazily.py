@@ -161,6 +161,11 @@ class Lazily(Part[T]):
             self._alike = self._likeness(self.text)
         return self._alike
 
+    @alike.setter
+    def alike(self, found: bytes) -> None:
+        """Note what another process found."""
+        self._alike = found
+
     @property
     def where(self) -> str:
         """The file and the line in which it was read."""

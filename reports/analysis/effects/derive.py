@@ -159,9 +159,10 @@ def _compared(old: Digest, new: Digest) -> Iterator[ShownEffect]:
         after = {step.name: step for step in there.get(process, ())}
         before: Step | None = None
         for step in steps:
-            if step.name in after and step.name != WITHOUT_THE_FIX:
-                yield from _steps(step, after[step.name], before)
-                before = after[step.name]
+            if (other := after.get(step.name)) is not None and step.name != WITHOUT_THE_FIX:
+                if step != other:  # as most are not
+                    yield from _steps(step, other, before)
+                before = other
 
 
 def _steps(old: Step, new: Step, before: Step | None) -> Iterator[ShownEffect]:

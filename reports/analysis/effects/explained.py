@@ -86,6 +86,7 @@ class Explained:
         self._known_of: dict[Hashable, Known | None] = {}
         self._candidates_of: dict[Hashable, list[Entry]] = {}
         self._entry_of: dict[Hashable, Entry | None] = {}
+        self._compared_of: dict[Hashable, Entry | None] = {}
 
     def alike(self, jax: str) -> tuple[bool, ...]:
         """Return which ranges of versions of the entries contain a version."""
@@ -142,6 +143,20 @@ class Explained:
         A known issue precedes a claim, and a change of every sharding's kind says nothing of
         placement.
         """
+        alike = (self._likeness(key) for key in (old, new))
+        sides = old.implementation, new.implementation, self.alike(new.target.jax or "")
+        asked = shown.effect, shown.step, *sides, new.clause, new.topology, *alike
+        if asked not in self._compared_of:
+            self._compared_of[asked] = self._only_entry(shown, old, new)
+        return self._compared_of[asked]
+
+    def _likeness(self, key: CellKey) -> Hashable:
+        """Return what is equal of cells that are compared alike."""
+        cell = self._cell(key)
+        return (cell and likeness(cell)) or key
+
+    def _only_entry(self, shown: ShownEffect, old: CellKey, new: CellKey) -> Entry | None:
+        """Return the only entry that describes the effect's fields, found by comparison."""
         shows = _SHOWS.get(shown.effect, ())
         if not any(one.matches_step(shown.step) for one in self._candidates(shows, new)):
             return None  # comparing cells costs more than anything else here

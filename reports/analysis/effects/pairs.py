@@ -212,7 +212,7 @@ class Effects:
         """Return, per row, the effect from one side to another; None where the new side was not
         run.
         """
-        before, after = self._digested(old), self._digested(new)
+        before, after = self.digests(old), self.digests(new)
         # Nearly all are known from another pair of sides.
         found = [*map(self._shown.get, zip(map(id, before), map(id, after), strict=True))]
         for at, shown in enumerate(found):
@@ -220,7 +220,8 @@ class Effects:
                 found[at] = self.derive(before[at], there)
         return found
 
-    def _digested(self, side: Side) -> tuple[Digest | None, ...]:
+    def digests(self, side: Side) -> tuple[Digest | None, ...]:
+        """Return, per row, the digest of a side's cell; None where it was not run."""
         place = side.place
         if place not in self._digests_of:
             digests = (None if cell is None else cell.digest for cell in self.column(side))

@@ -58,11 +58,22 @@ class _Key(NamedTuple):
 
 
 class _Changed(NamedTuple):
-    """A row that changed, the key of its entry, and a remark."""
+    """A row that changed, by its number, the key of its entry, and a remark."""
 
+    row: int
     seen: Seen
     key: _Key
     says: str
+
+
+class _Programs(NamedTuple):
+    """What the programs of an entry are, whatever the versions."""
+
+    seen: tuple[Seen, ...]
+    clauses: tuple[str, ...]
+    facts: int
+    smallest: Seen
+    effect: Effect
 
 
 def upgrade(effects: Effects, old: Side, new: Side) -> Upgrade:
@@ -77,8 +88,7 @@ class _Made:
     effects: Effects
     old: Side
     new: Side
-    found: dict[_Key, list[Seen]] = field(default_factory=dict)
-    says: dict[_Key, str] = field(default_factory=dict)  # beside the claims that announce it
+    found: dict[_Key, list[_Changed]] = field(default_factory=dict)
     missing: Counter[tuple[Verdict, bool]] = field(default_factory=Counter)
     compared: set[tuple[str, str]] = field(default_factory=set)  # number of processes, fact
     changed: set[tuple[str, str]] = field(default_factory=set)
@@ -99,34 +109,25 @@ class _Made:
     def upgrade(self) -> Upgrade:
         before_of, after_of = self.effects.column(self.old), self.effects.column(self.new)
         effects = self.effects.in_rows(self.old, self.new)
-        same, others = self._parted(effects)
+        same, others, unknown = self._parted(effects)
         self.same_cells = len(same)
-        self.compared.update(
-            self._places[row]
-            for row in same
-            if (one := before_of[row]) is not None and one.digest is not None
-        )
-        unknown = [
+        self.compared.update(map(self._places.__getitem__, same))
+        unknown += [
             number
-            for number in others
-            if not self._noted(number, before_of[number], after_of[number], effects[number])
+            for number, change in others
+            if not self._noted(number, before_of[number], after_of[number], change)
         ]
-        self._note_missing(unknown)
+        self._note_missing(sorted(unknown))
         return self._whole()
 
     def _noted(
-        self,
-        number: int,
-        one: Cellular | None,
-        other: Cellular | None,
-        change: ShownEffect | None,
+        self, number: int, one: Cellular | None, other: Cellular | None, change: ShownEffect
     ) -> bool:
         """Note how a row changed; return whether that is known from both sides.
 
         A fix that fails now is noted, whatever it did before.
         """
-        if other is None or change is None:
-            return False
+        assert other is not None  # nothing has an effect on what was not run
         before = one if one is not None and one.digest is not None else None
         if before is not None:
             self.compared.add(self._places[number])
@@ -139,8 +140,7 @@ class _Made:
             self.same_cells += change.effect is Effect.SAME
             return known_of_both
         self.changed.add(self._places[number])
-        self.found.setdefault(known.key, []).append(known.seen)
-        self.says.setdefault(known.key, known.says)
+        self.found.setdefault(known.key, []).append(known)
         return known_of_both
 
     def _whole(self) -> Upgrade:
@@ -181,19 +181,24 @@ class _Made:
         found: Sequence[tuple[str, str]] = kept[""]
         return found
 
-    def _parted(self, effects: Sequence[ShownEffect | None]) -> tuple[list[int], list[int]]:
-        """Return the numbers of the rows that are the same, nine of ten, and of the others."""
+    def _parted(
+        self, effects: Sequence[ShownEffect | None]
+    ) -> tuple[list[int], list[tuple[int, ShownEffect]], list[int]]:
+        """Return the numbers of the rows that are the same, the others with their effects, and
+        the numbers of those that the new side has not.
+        """
         fixes = self.effects.fixing
         same_target = self.old.target.key == self.new.target.key
         left_out = self.effects.mapping_nothing if same_target else frozenset[int]()
         apart = fixes | left_out
         same = [n for n, change in enumerate(effects) if change is SAME and n not in apart]
         others = [
-            n
+            (n, change)
             for n, change in enumerate(effects)
-            if (change is not SAME or n in fixes) and n not in left_out
+            if change is not None and (change is not SAME or n in fixes) and n not in left_out
         ]
-        return same, others
+        unknown = [n for n, change in enumerate(effects) if change is None and n not in left_out]
+        return same, others, unknown
 
     def _changed(
         self, number: int, before: Cellular | None, other: Cellular, shown: ShownEffect
@@ -204,13 +209,13 @@ class _Made:
         if asked in self.known:
             return self.known[asked]
         row = self.effects.rows[number]
-        found, compared = self._change_of(row, before, other, shown)
+        found, compared = self._change_of(number, row, before, other, shown)
         if not compared:
             self.known[asked] = found
         return found
 
     def _change_of(
-        self, row: Row, before: Cellular | None, other: Cellular, shown: ShownEffect
+        self, number: int, row: Row, before: Cellular | None, other: Cellular, shown: ShownEffect
     ) -> tuple[_Changed | None, bool]:
         """Return the change of a row, and whether the cells were compared to explain it."""
         group = GROUP_OF.get(shown.effect)
@@ -238,7 +243,7 @@ class _Made:
         ended = why.slug if why.by is By.ENDED else ""
         if ended and before is not None and self._failed(ended, before, shown.step):
             group = Group.REPAIRED
-        return _Changed(seen, self._key(seen, group, why), why.says), compared
+        return _Changed(number, seen, self._key(seen, group, why), why.says), compared
 
     def _failed(self, slug: str, before: Cellular, step: str) -> bool:
         """Return whether a program failed by a known issue before: by what the issue does on that
@@ -310,35 +315,63 @@ class _Made:
         fix = clause.fixes is not None
         return fix and other.outcome.verdict in FAILED and shown.effect not in _GRAVER
 
-    def _entry(self, key: _Key, some: list[Seen]) -> Entry:
-        clauses = self.results.clauses
+    def _entry(self, key: _Key, some: list[_Changed]) -> Entry:
+        """Return the entry of rows that changed; equal entries of several upgrades are one object.
+
+        What changed is kept with the results, so that its place in memory is its name.
+        """
+        programs = self._programs(key, some)
         cause = self.results.causes.get(key.cause)
-        smallest = self._smallest(cause, some)
-        title, sentence = self._title_and_sentence(cause, smallest, key)
-        named = tuple(dict.fromkeys(one.clause for one in some))
-        facts = {clauses[id].fact or id for id in named}
-        return Entry(
-            group=key.group,
-            effect=_effect(key.group, some),
-            title=title,
-            sentence=sentence,
-            cause=cause,
-            claim=key.claim or clauses[smallest.clause].claim,
-            seen=tuple(some),
-            clauses=named,
-            programs=len(facts),
-            smallest=smallest.clause,
-            remedies=tuple(self._remedies(cause, key, some)),
-            by=key.by,
-            as_shard_map=key.group in _REMEDIED and self._as_shard_map(some),
-            whole=self.results.causes.get(cause.part_of) if cause is not None else None,
-        )
+        title, sentence = self._title_and_sentence(cause, programs.smallest, key, some[0].says)
+        on_new = self.effects.kept(Remedy, self.new.place)
+        if id(programs) not in on_new:
+            on_new[id(programs)] = tuple(self._remedies(cause, key, programs.seen))
+        remedies = on_new[id(programs)]
+        as_shard_map = key.group in _REMEDIED and self._as_shard_map(some)
+        known = self.effects.kept(Entry)
+        asked = id(programs), key, title, sentence, remedies, as_shard_map
+        if asked not in known:
+            known[asked] = Entry(
+                group=key.group,
+                effect=programs.effect,
+                title=title,
+                sentence=sentence,
+                cause=cause,
+                claim=key.claim or self.results.clauses[programs.smallest.clause].claim,
+                seen=programs.seen,
+                clauses=programs.clauses,
+                programs=programs.facts,
+                smallest=programs.smallest.clause,
+                remedies=remedies,
+                by=key.by,
+                as_shard_map=as_shard_map,
+                whole=self.results.causes.get(cause.part_of) if cause is not None else None,
+            )
+        entry: Entry = known[asked]
+        return entry
+
+    def _programs(self, key: _Key, some: list[_Changed]) -> _Programs:
+        known = self.effects.kept(_Programs)
+        asked = key, *map(id, some)
+        if asked not in known:
+            clauses = self.results.clauses
+            seen = tuple(one.seen for one in some)
+            named = tuple(dict.fromkeys(one.clause for one in seen))
+            known[asked] = _Programs(
+                seen,
+                named,
+                len({clauses[id].fact or id for id in named}),
+                self._smallest(self.results.causes.get(key.cause), seen),
+                _effect(key.group, seen),
+            )
+        programs: _Programs = known[asked]
+        return programs
 
     def _smallest(self, cause: Cause | None, some: Iterable[Seen]) -> Seen:
         """Return the most severe of some programs, of equals the shortest that names a tagged
         call.
         """
-        known = self.effects.kept(Entry, None if cause is None else cause.cause)
+        known = self.effects.kept(Seen, None if cause is None else cause.cause)
         for one in some:
             if one.clause not in known:
                 known[one.clause] = not self._named(cause, one.clause), *self._size(one.clause)
@@ -346,18 +379,18 @@ class _Made:
             some, key=lambda one: (one.shown.effect.rank, one.shown.refused, *known[one.clause])
         )
 
-    def _as_shard_map(self, some: list[Seen]) -> bool:
+    def _as_shard_map(self, some: list[_Changed]) -> bool:
         """Return whether each program ran under shard_map on the new side's JAX and behaves as
         before.
         """
         if self.new.implementation != NEW:
             return False
-        there = Side(SHARD_MAP, self.new.target)
-        effects = [self.effects.between(one.clause, one.topology, self.old, there) for one in some]
+        before = self.effects.digests(self.old)
+        after = self.effects.digests(Side(SHARD_MAP, self.new.target))
         return all(
-            one is not None
-            and (one.effect in (Effect.SAME, Effect.REPAIRED) or one.shape == OF_ALL_ROWS)
-            for one in effects
+            (there := after[one.row]) is not None
+            and _as_before(self.effects.derive(before[one.row], there))
+            for one in some
         )
 
     def _named(self, cause: Cause | None, clause: str) -> bool:
@@ -372,7 +405,9 @@ class _Made:
     def _size(self, clause: str) -> tuple[int, str]:
         return len(self.results.clauses[clause].source), clause
 
-    def _title_and_sentence(self, cause: Cause | None, example: Seen, key: _Key) -> tuple[str, str]:
+    def _title_and_sentence(
+        self, cause: Cause | None, example: Seen, key: _Key, says: str
+    ) -> tuple[str, str]:
         """Return a title, and the sentence below it."""
         if cause is not None and key.by is By.ENDED:
             return f"{_NOW.get(key.group, 'Changed')}. Before: {cause.title.rstrip('.')}", ""
@@ -380,7 +415,7 @@ class _Made:
             return cause.title, cause.sentence
         if key.by is By.DOCUMENT:
             statement = self.results.claims[key.claim].statement.rstrip(".")
-            return f"Documented: {statement}", self.says[key]
+            return f"Documented: {statement}", says
         clause = self.results.clauses[example.clause]
         if key.group in _BY_SHAPE:
             return _TITLES[key.group].format(key.shape), ""
@@ -451,6 +486,10 @@ def _effect(group: Group, some: Sequence[Seen]) -> Effect:
     if group in _MOVED:
         return _MOVED[group]
     return min((one.shown.effect for one in some), key=lambda effect: effect.rank)
+
+
+def _as_before(shown: ShownEffect) -> bool:
+    return shown.effect in (Effect.SAME, Effect.REPAIRED) or shown.shape == OF_ALL_ROWS
 
 
 def _became_right(seen: Seen) -> bool:

@@ -45,6 +45,7 @@ SEEN = observation({"name": "call", "frames": ["a"]}, seconds=0.25)
         ("a duration", {"seconds": 1e-05}, True),
         ("the version's name", {"jax": "0.12.0.1"}, True),
         ("frames", {"steps": [{"name": "call", "frames": ["b", "c"]}]}, True),
+        ("what no page compares", {"witness": [{"wrapper": "jit"}]}, True),
         ("a step's name", {"steps": [{"name": "other", "frames": ["a"]}]}, False),
         ("the process", {"process": 1}, False),
         ("a message that looks like a duration", {"steps": [{"m": '"seconds": 1'}]}, False),
@@ -55,7 +56,8 @@ def test_what_tells_observations_apart(name: str, other: Record, same: bool) -> 
 
 
 def test_quoted_text_is_never_left_out() -> None:
-    one, other = ({"m": f'"seconds": {n} "jax": "{n}" "frames": [{n}]'} for n in (1, 2))
+    quoted = (f'"seconds": {n} "jax": "{n}" "frames": [{n}]' for n in (1, 2))
+    one, other = (SEEN | {"steps": [{"m": m}]} for m in quoted)
     assert of_observations(text(one)) != of_observations(text(other))
 
 
