@@ -233,7 +233,8 @@ def moved_figures(results: Results) -> Group:
         "moved",
         "Reading a part of a pmap output: bytes moved between devices",
         "Bytes that the compiled program sends to each device, divided by the bytes of the "
-        "result. 0: a local read. More than 1: data that the result does not need.",
+        "result. 0: nothing is sent between devices; data may still pass through the host, as in "
+        "`for row in x` under new pmap. More than 1: data that the result does not need.",
         tuple(figures),
     )
 
