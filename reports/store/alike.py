@@ -127,8 +127,10 @@ class Once:
 
 def likeness(cell: Cell) -> Hashable:
     """Return the fingerprint that equally recorded cells share; None for a cell without one."""
-    parts = _long_parts(cell)
-    return (*(one.alike for one in parts), cell.verdict) if parts else None
+    if not (parts := _long_parts(cell)):
+        return None
+    observations, findings = parts
+    return observations.alike, findings.alike, cell.verdict
 
 
 def _long_parts(cell: Cell) -> tuple[Lazily[Any], ...]:
