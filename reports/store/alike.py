@@ -1,8 +1,8 @@
 """Which cells were recorded alike, known from their text as it is read.
 
 Most cells of one clause did in every version what they did in the one before. What all pages ask of
-such cells is asked once: what tells their records apart, durations and the version's own name, is
-nothing that any page compares.
+such cells is asked once: what tells their records apart, durations, frames and what a process
+recorded beside its steps, is nothing that any page compares.
 """
 
 from __future__ import annotations
