@@ -1,8 +1,8 @@
 """Which cells were recorded alike, known from their text as it is read.
 
 Most cells of one clause did in every version what they did in the one before. What all pages ask of
-such cells is asked once: what tells their records apart, durations and the version's own name, is
-nothing that any page compares.
+such cells is asked once: what tells their records apart, durations, frames and what a process
+recorded beside its steps, is nothing that any page compares.
 """
 
 from __future__ import annotations
@@ -127,8 +127,10 @@ class Once:
 
 def likeness(cell: Cell) -> Hashable:
     """Return the fingerprint that equally recorded cells share; None for a cell without one."""
-    parts = _long_parts(cell)
-    return (*(one.alike for one in parts), cell.verdict) if parts else None
+    if not (parts := _long_parts(cell)):
+        return None
+    observations, findings = parts
+    return observations.alike, findings.alike, cell.verdict
 
 
 def _long_parts(cell: Cell) -> tuple[Lazily[Any], ...]:

@@ -7,12 +7,11 @@ two; so it is kept as it was written, and read when it is first iterated over.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -95,8 +94,10 @@ class Scratch:
     def keep(self, part: bytes) -> int:
         """Store a part, and return its position."""
         place = self._length
-        with _named():
+        try:
             self._file.write(part)
+        except OSError as error:
+            raise _not_kept(error) from None
         self._length += len(part)
         self._written = False
         return place
@@ -104,8 +105,10 @@ class Scratch:
     def flush(self) -> None:
         """Write what is buffered; to be called before a process is forked."""
         if not self._written:
-            with _named():
+            try:
                 self._file.flush()
+            except OSError as error:
+                raise _not_kept(error) from None
             self._written = True
 
     def text(self, offset: int, length: int) -> bytes:
@@ -114,16 +117,12 @@ class Scratch:
         return os.pread(self._file.fileno(), length, offset)
 
 
-@contextlib.contextmanager
-def _named() -> Iterator[None]:
-    """Let an error of the file without a name say where it would be."""
-    try:
-        yield
-    except OSError as error:
-        raise ResultsError(
-            f"{tempfile.gettempdir()}: {error.strerror}, for what is read; name another folder in "
-            "TMPDIR"
-        ) from None
+def _not_kept(error: OSError) -> ResultsError:
+    """Return an error of the file without a name, which says where it would be."""
+    return ResultsError(
+        f"{tempfile.gettempdir()}: {error.strerror}, for what is read; name another folder in "
+        "TMPDIR"
+    )
 
 
 class Lazily(Part[T]):

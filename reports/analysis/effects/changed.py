@@ -160,7 +160,15 @@ class Entry:
         """Return whether any of the programs did not raise before."""
         return any(not one.shown.refused for one in self.seen)
 
-    @property
+    @cached_property
+    def clauses_in(self) -> Mapping[str, frozenset[str]]:
+        """Return its clauses by the number of processes for which they matter; "" for any."""
+        found: dict[str, frozenset[str]] = {"": frozenset(self.clauses)}
+        for where in self.matters:
+            found[where] = frozenset(one.clause for one in self.seen if where in one.matters)
+        return found
+
+    @cached_property
     def second_call(self) -> bool:
         """Return whether for any program the first call succeeds and the second fails."""
         return any(one.shown.second_call for one in self.seen)

@@ -336,9 +336,10 @@ class ClausePage:
         results = self.results
         found = []
         for number, target in reversed(list(enumerate(results.targets))):
+            at = target.key
             for implementation in results.columns(self.clause.clause):
                 for topology in results.grid[self.clause.clause]:
-                    key = CellKey(self.clause.clause, target.key, implementation, topology)
+                    key = CellKey(self.clause.clause, at, implementation, topology)
                     outcome = results.outcome(key)
                     if outcome.verdict is Verdict.LEFT_OUT:
                         continue

@@ -111,13 +111,7 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
 def _counted(results: Results, defects: Sequence[Sequence[Entry]], place: str) -> Counted:
     wanted = {"one": ONE, "several": SEVERAL}.get(place, "")
     clauses = [
-        {
-            one.clause
-            for entry in entries
-            if not wanted or wanted in entry.matters
-            for one in entry.seen
-            if not wanted or wanted in one.matters
-        }
+        frozenset().union(*(entry.clauses_in.get(wanted, ()) for entry in entries))
         for entries in defects
     ]
     facts = [{results.clauses[one].fact or one for one in some} for some in clauses]

@@ -102,14 +102,14 @@ class UpgradeView:
         """The edits of the upgrade, in the order in which to make them."""
         return plan(self.effects.results, self.found, MOST_WORDS)
 
-    @property
+    @cached_property
     def likely(self) -> tuple[tuple[Place, tuple[ChangeView, ...]], ...]:
         """The edits that are shown unfolded, by their place in a program."""
         return tuple(
             (place, tuple(_change(self, one) for one in some)) for place, some in self.plan.places
         )
 
-    @property
+    @cached_property
     def rare(self) -> tuple[ChangeView, ...]:
         """The edits that are folded."""
         return tuple(_change(self, one) for one in self.plan.rare)
@@ -133,17 +133,17 @@ class UpgradeView:
         each = ((place, *found.same_of.get(words, (0, 0))) for place, words in sizes.items())
         return (("all", found.same, found.compared), *each)
 
-    @property
+    @cached_property
     def counted_rare(self) -> tuple[tuple[str, int], ...]:
         """How many edits are folded: of all, and by processes."""
         return counted_places(self.rare)
 
-    @property
+    @cached_property
     def counted_unknown(self) -> tuple[tuple[str, int], ...]:
         """How many effects have no known edit: of all, and by processes."""
         return counted_places(self.unknown)
 
-    @property
+    @cached_property
     def unknown(self) -> tuple[EntryView, ...]:
         """The effects without a known edit."""
         return tuple(entry_view(self.effects.results, self.found, e) for e in self.plan.unknown)
