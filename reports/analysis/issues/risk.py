@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -100,7 +100,7 @@ def risk(
         effect = one.at(where, processes)
         if effect is None or one.usage not in _ORDINARY:
             continue
-        defect = one.cause.part_of or one.cause.cause
+        defect = _defect(one)
         if defect not in worst or effect.rank < worst[defect][0].rank:
             worst[defect] = effect, one
     counted = {severity: list[Issue]() for severity in RiskKind}
@@ -110,11 +110,7 @@ def risk(
     places = list(others)
     return Risk(
         tuple((severity, tuple(found)) for severity, found in counted.items()),
-        tuple(
-            one
-            for one in some
-            if _OF_EFFECT.get(one.at(where, processes) or Effect.SAME) is RiskKind.FATAL
-        ),
+        tuple(_once(_fatal(some, where, processes))),
         tuple(
             one
             for one in some
@@ -123,6 +119,26 @@ def risk(
             and any(one.at(place, processes) in _OF_EFFECT for place in places)
         ),
     )
+
+
+def _defect(issue: Issue) -> str:
+    return issue.cause.part_of or issue.cause.cause
+
+
+def _fatal(some: Iterable[Issue], where: Where, processes: str) -> Iterator[Issue]:
+    """Yield those that crash or hang in a place."""
+    for one in some:
+        if _OF_EFFECT.get(one.at(where, processes) or Effect.SAME) is RiskKind.FATAL:
+            yield one
+
+
+def _once(some: Iterable[Issue]) -> list[Issue]:
+    """One issue of each defect: the one that others are a part of, where it is among them."""
+    found: dict[str, Issue] = {}
+    for one in some:
+        if _defect(one) not in found or not one.cause.part_of:
+            found[_defect(one)] = one
+    return list(found.values())
 
 
 def safest(some: Sequence[tuple[str, Risk | None]]) -> tuple[str, ...]:

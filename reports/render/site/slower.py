@@ -55,10 +55,14 @@ def _ratio_lines(place: str, contender: str, some: Collection[_Taken]) -> Iterat
         short, long = min(one.seconds for one in some), max(one.seconds for one in some)
         yield (
             f"{implementation_words(place)}, {contender}: "
-            f"{_both(f'{least:.2g}', f'{most:.2g}')} times as long as {other}, "
+            f"{_both(*map(_two_digits, (least, most)))} times as long as {other}, "
             f"{_both(duration(short), duration(long))}"
         )
 
 
 def _both(least: str, most: str) -> str:
     return most if least == most else f"{least} to {most}"
+
+
+def _two_digits(value: float) -> str:
+    return f"{float(f'{value:.2g}'):g}"  # never as a power of ten

@@ -242,3 +242,17 @@ def test_a_replacement_that_needs_more_than_the_original_is_extra_memory() -> No
     [issue] = issues(Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), shows)))
 
     assert issue.at(Where("jax", "0.9.0"), "one") is Effect.NEEDS_MORE_MEMORY
+
+
+def test_of_one_defect_any_crash_counts_the_whole() -> None:
+    entries = [(PART, "idioms.a", {"part_of": ORDINARY}), (ORDINARY, "idioms.b", {})]
+    records = list(HEAD)
+    for slug, clause, of_cause in entries:
+        stuck = raised("Deadlock", "64 of 64 threads sleep and use no CPU time")
+        entry = deviation(cause=slug)
+        shows = ran(clause, "new_pmap@0.9.0", stuck, verdict="known deviation", deviation=entry)
+        records += [cause(slug, **of_cause), program(clause), shows]
+    found = risk(Effects(read(*records)), NEW, "one")
+
+    assert found is not None
+    assert [one.cause.cause for one in found.fatal] == [ORDINARY]
