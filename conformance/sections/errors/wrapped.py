@@ -32,7 +32,7 @@ OTHER_SHARDINGS = "^Computation was compiled for input shardings that disagree w
 
 DEFAULTS = Defaults(
     needs=devices(COUNT),
-    left_out="in several processes the new pmap cannot be called under jit at all",
+    left_out="in several processes, new pmap under jit raises, or uses local devices only",
 )
 
 

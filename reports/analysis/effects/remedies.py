@@ -15,7 +15,7 @@ from typing import NamedTuple
 from conformance.model.records import Cause, TargetKey
 from conformance.model.verdicts import Verdict
 from reports.analysis.comparing.changes import cause_of
-from reports.store.codes import ERROR, WITHOUT_THE_FIX
+from reports.store.codes import ERROR, RIGHT, WITHOUT_THE_FIX
 from reports.store.older import code_of, completed
 from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
@@ -46,11 +46,17 @@ class Fared(NamedTuple):
 
 
 def fared(results: Results, clause: str, implementation: str, target: TargetKey) -> Fared:
-    """Return where a remedy works, where it fails, and where it was not run."""
+    """Return where a remedy works, where it fails, and where it was not run.
+
+    It works, too, where a document says that it raises and it returns the right values.
+    """
     places: dict[Verdict, list[str]] = {}
     refused = False
     for topology in results.grid[clause]:
         outcome = results.outcome(CellKey(clause, target, implementation, topology))
+        if _right_in_place_of_an_error(outcome):
+            places.setdefault(Verdict.CONFORMS, []).append(topology)
+            continue
         places.setdefault(outcome.verdict, []).append(topology)
         refused = refused or _expects_an_error(outcome)
 
@@ -64,6 +70,15 @@ def fared(results: Results, clause: str, implementation: str, target: TargetKey)
         not_run=on(Verdict.NOT_RUN, Verdict.UNKNOWN),
         refused=refused,
     )
+
+
+def _right_in_place_of_an_error(outcome: Outcome) -> bool:
+    """Return whether a cell fails for one reason only: where an error is expected, it returns the
+    right values.
+    """
+    findings = outcome.runs[-1].cell.findings if outcome.runs else ()
+    failed = [completed(one) for one in findings if not one.holds]
+    return bool(failed) and all(one.error_expected and one.values == RIGHT for one in failed)
 
 
 def _expects_an_error(outcome: Outcome) -> bool:

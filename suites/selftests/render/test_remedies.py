@@ -57,6 +57,26 @@ def test_what_its_cells_say(
 
 
 @pytest.mark.parametrize(
+    ("values", "works"),
+    [(("right", "right"), True), (("right", "wrong"), False), (("right", ""), False)],
+)
+def test_the_right_values_in_place_of_a_documented_error_work(
+    values: tuple[str, str], works: bool, tmp_path: Path
+) -> None:
+    findings = [
+        finding("returned", "error", step=f"step {n}", values=one, error_expected=bool(one))
+        for n, one in enumerate(values)
+    ]
+    fix = clause("errors.fix", topologies=["1x8"], expected={"new_pmap": "raises ValueError"})
+    taken = cell("errors.fix", "known deviation", topology="1x8", findings=findings)
+    records = [target(), claim("migrate-pmap.errors"), fix, taken]
+    results = load([write(tmp_path / "r.jsonl", records)])
+    how = fared(results, "errors.fix", "new_pmap", results.targets[0].key)
+    assert how.works == (("1x8",) if works else ())
+    assert how.fails == (() if works else ("1x8",))
+
+
+@pytest.mark.parametrize(
     ("name", "under", "help", "by"),
     [
         ("works", {"new_pmap": ("returns", "conforms")}, Help.WORKS, "new_pmap"),
