@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -89,20 +90,17 @@ def subject(file: Path) -> str:
 
 
 def _home(catalogue: Catalogue, id: str, claim: str) -> str:
-    """Return the module of the clause most like it: by the id's first words, then by the claim."""
+    """Return the module of the clauses most like it: by the id's first words, then by the claim.
+
+    Of several modules that have such clauses it is the one with the most.
+    """
     words = _words(id)
-    inside = [one for one in catalogue.clauses.values() if one.section == words[0]]
-    if not inside:
-        return ""
-    nearest = max(
-        inside,
-        key=lambda one: (
-            _in_common(words, _words(one.id)),
-            one.claim == claim,
-            _in_common(id, one.id),
-        ),
-    )
-    return Path(nearest.where[0]).stem
+    found: dict[tuple[int, bool, int], Counter[str]] = {}
+    for one in catalogue.clauses.values():
+        if one.section == words[0]:
+            like = _in_common(words, _words(one.id)), one.claim == claim, _in_common(id, one.id)
+            found.setdefault(like, Counter())[Path(one.where[0]).stem] += 1
+    return found[max(found)].most_common(1)[0][0] if found else ""
 
 
 def _words(id: str) -> list[str]:
