@@ -55,9 +55,10 @@ from conformance.spec import clause
 from conformance.spec.clause import Timing
 from conformance.spec.columns import Columns, everywhere, of_pmaps
 from conformance.spec.comparing import Model
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import returns, steps
 from conformance.spec.expected import Expectation
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.topology import Place
 from conformance.worker.plain import PlainImplementation
 from conformance.worker.protocols import Cluster, Implementation
@@ -66,7 +67,12 @@ from conformance.worker.recording import local_rows
 
 ROUNDS = 20  # of one block, per contender
 ROUNDS_AT_SIZE = 8
-TWO_DEVICES = ("1x2",)
+TIMED = Defaults(
+    claim="pmap-silence.jit-with-shardings",
+    needs=clause.devices(2),
+    topologies=("1x2",),
+    deadline_s=DEADLINE_S,
+)
 
 _TABLES: Mapping[str, tuple[Mapping[str, Idiom], ...]] = {
     "idioms.calling": (calling.CALLING,),
@@ -158,15 +164,11 @@ def loop(impl: Implementation, cluster: Cluster, idiom: Idiom) -> Callable[[], A
     return step
 
 
-@family(
+@TIMED.family(
     "timing.pattern.{pair}",
     pair=PAIRS,
-    claim="pmap-silence.jit-with-shardings",
     title="{pair.text}: the time of a step, mapped and in a plain jit.",
     fact="timing.pattern",
-    needs=clause.devices(2),
-    topologies=TWO_DEVICES,
-    deadline_s=DEADLINE_S,
     expect=_expected,
     timing=lambda pair: Timing(BESIDE_JIT, (pair.mapped, pair.jitted), baseline="plain jit"),
 )
@@ -185,15 +187,11 @@ def _right_at_size(kernel: Kernel) -> Expectation:
     return returns(ends_of(kernel), text="the ends of each device's result, and its sum")
 
 
-@family(
+@TIMED.family(
     "timing.at-size.{kernel}",
     kernel=KERNELS,
-    claim="pmap-silence.jit-with-shardings",
     title="{kernel.text}: the time of a call, mapped and in a plain jit.",
     fact="timing.at-size",
-    needs=clause.devices(2),
-    topologies=TWO_DEVICES,
-    deadline_s=DEADLINE_S,
     expect=lambda kernel: everywhere(
         steps(mapped=_right_at_size(kernel), plain_jit=_right_at_size(kernel))
     ),

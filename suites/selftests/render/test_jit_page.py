@@ -204,9 +204,9 @@ def test_memory_is_in_multiples_of_the_state(tmp_path: Path) -> None:
     ]
 
 
-def timed(jax: str, implementation: str, median: float | None, **fields: Any) -> list[Record]:
+def timed(jax: str, implementation: str, median: float | None) -> list[Record]:
     """Both contenders of a pattern: the map takes `median` times as long; None: wrong values."""
-    both = fields | {
+    both: Any = {
         "timing": "timing.pattern.training-pmean",
         "implementation": implementation,
         "target": f"jax=={jax}",
