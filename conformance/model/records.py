@@ -83,6 +83,9 @@ class Target(Record, frozen=True, tag="target"):
     memory: Annotated[
         Count | None, doc("Bytes of memory of the workers' machine. Left out like cores.")
     ] = None
+    device_kind: Annotated[
+        str, doc("As JAX names it: NVIDIA H200. Empty in results from before it was recorded.")
+    ] = ""
     packages: Annotated[
         Mapping[str, str], doc("Versions of the packages beyond jax that clauses import.")
     ] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,9 @@ def _mpirun(folder: Path, processes: int) -> Iterator[Command]:
     # As many processes as are asked for, on however few cores, each on all of them.
     where = ["--oversubscribe", "--bind-to", "none"]
     variables = {"OMPI_MCA_orte_tmpdir_base": str(folder)}
+    if not (shutil.which("ssh") or shutil.which("rsh")):
+        # Open MPI refuses to start without one, although it needs none on a single host.
+        variables["OMPI_MCA_plm_rsh_agent"] = "false"
     yield ["mpirun", *root, *where, "-n", str(processes)], variables
 
 

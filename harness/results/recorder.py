@@ -132,7 +132,7 @@ class Recorder:
             return
         self._targets.add((spec, facts is not None))
         needed = ("jax", "jaxlib", "numpy", "python", "platform", "machine")
-        further = ("packages", "compiling", "cores", "memory")
+        further = ("packages", "compiling", "cores", "memory", "device_kind")
         known: dict[str, Any] = {key: facts[key] if facts else None for key in needed}
         known |= {key: facts[key] for key in further if facts and key in facts}
         self._write(

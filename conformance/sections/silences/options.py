@@ -203,7 +203,7 @@ OPTIONS: Mapping[str, Refused] = table(
         "backend-unknown",
         "an unknown `backend`",
         {"backend": "nosuch"},
-        r"^Unknown backend nosuch\. Available backends are \['cpu'\]$",
+        r"^Unknown backend nosuch\. Available backends are \['(cpu|cuda|tpu)'\]$",
         RuntimeError,
         None,
     ),

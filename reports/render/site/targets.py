@@ -18,7 +18,17 @@ from reports.store.releases import released
 from reports.store.results import Results
 
 PAGE = "targets.html"
-HEADS = ("Released", "jaxlib", "NumPy", "Python", "Platform", "Machine", "Cores", "Memory")
+HEADS = (
+    "Released",
+    "jaxlib",
+    "NumPy",
+    "Python",
+    "Platform",
+    "Devices",
+    "Machine",
+    "Cores",
+    "Memory",
+)
 NOT_RECORDED = "not recorded"
 _GIB = 2**30
 _SILENT = (Verdict.NOT_RUN, Verdict.REMOVED, Verdict.NOT_APPLICABLE)
@@ -41,6 +51,7 @@ class TargetView:
         return (
             day.isoformat() if day else "not in our table",
             *(value or NOT_RECORDED for value in (one.jaxlib, one.numpy, one.python, one.platform)),
+            one.device_kind or NOT_RECORDED,
             one.machine or NOT_RECORDED,
             str(one.cores) if one.cores else NOT_RECORDED,
             f"{one.memory / _GIB:.0f} GiB" if one.memory else NOT_RECORDED,
