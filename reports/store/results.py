@@ -8,8 +8,10 @@ without a record is an outcome too (`not run`), so that nothing can look checked
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,34 @@ class Results:
         if key in self.outcomes:
             return self.outcomes[key]
         return self._without.get(key.target, _NO_RESULT)
+
+    @cached_property
+    def platforms(self) -> tuple[str, ...]:
+        """Return the platforms that cells are of, the one with the most first."""
+        counted = Counter(key.target.platform for key in self.outcomes)
+        return tuple(name for name, _ in counted.most_common() if name)
+
+    def on(self, platform: str) -> Results:
+        """Return the results of one platform, with the targets that were not to be had."""
+        targets = tuple(t for t in self.targets if t.platform in (platform, None))
+        there = {t.key for t in targets}
+        outcomes = {key: one for key, one in self.outcomes.items() if key.target in there}
+        everywhere, grid = _grid(self.clauses, outcomes)
+        return with_fields(
+            self,
+            targets=targets,
+            outcomes=outcomes,
+            labels=labels(targets),
+            names=spec_names(targets),
+            topologies=everywhere,
+            grid=grid,
+            timings={key: some for key, some in self.timings.items() if key.target in there},
+            environments=tuple(t for t in self.environments if t.key in there),
+        )
+
+    def of_one_platform(self) -> Results:
+        """Return the results of the platform with the most cells."""
+        return self.on(self.platforms[0]) if len(self.platforms) > 1 else self
 
     @cached_property
     def _without(self) -> dict[TargetKey, Outcome]:
@@ -307,7 +337,7 @@ class _Merge:
         implementations = {k.implementation for k in outcomes}
         for one in self.clauses.values():
             implementations.update(one.expected)
-        everywhere, grid = self._grid(outcomes)
+        everywhere, grid = _grid(self.clauses, outcomes)
         return Results(
             targets=targets,
             claims=self.claims,
@@ -359,23 +389,6 @@ class _Merge:
                 found.setdefault(CellKey(clause, *here), []).append(timing)
         return {key: tuple(some) for key, some in found.items()}
 
-    def _grid(
-        self, outcomes: Iterable[CellKey]
-    ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-        """Return all topologies, and those in which each clause should have run.
-
-        A clause that does not say where it belongs should have run everywhere.
-        """
-        found = {id: set(clause.topologies) for id, clause in self.clauses.items()}
-        for key in outcomes:
-            found[key.clause].add(key.topology)
-        everywhere = tuple(sorted(set().union(*found.values()), key=topology_order))
-        grid = {
-            id: tuple(sorted(found[id], key=topology_order)) if clause.topologies else everywhere
-            for id, clause in self.clauses.items()
-        }
-        return everywhere, {id: some or (ANY_TOPOLOGY,) for id, some in grid.items()}
-
     def _core_of(self, key: TargetKey) -> Core | None:
         """Return the core tier if no more than it is expected of a target.
 
@@ -397,6 +410,24 @@ class _Merge:
             and key.platform in (None, other.platform)
         ]
         return had[0] if len(had) == 1 else key
+
+
+def _grid(
+    clauses: Mapping[str, Clause], outcomes: Iterable[CellKey]
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Return all topologies, and those in which each clause should have run.
+
+    A clause that does not say where it belongs should have run everywhere.
+    """
+    found = {id: set(clause.topologies) for id, clause in clauses.items()}
+    for key in outcomes:
+        found[key.clause].add(key.topology)
+    everywhere = tuple(sorted(set().union(*found.values()), key=topology_order))
+    grid = {
+        id: tuple(sorted(found[id], key=topology_order)) if clause.topologies else everywhere
+        for id, clause in clauses.items()
+    }
+    return everywhere, {id: some or (ANY_TOPOLOGY,) for id, some in grid.items()}
 
 
 def _version_in(spec: str) -> str:

@@ -113,11 +113,13 @@ class Cellular(NamedTuple):
 class Effects:
     """The effects between cells of some results, computed when asked for and kept.
 
-    `also` are further questions to cells; `once` answers all of them in one reading of each.
+    `results` are those of the platform with the most cells, because the same JAX on another
+    platform is no other version; `every` are all. `also` are further questions to cells; `once`
+    answers all of them in one reading of each.
     """
 
     def __init__(self, results: Results, *also: Callable[[Cell], Any]) -> None:
-        self.results = results
+        self.every, self.results = results, results.of_one_platform()
         self._columns: dict[tuple[str, TargetKey], tuple[Cellular | None, ...]] = {}
         self._alike: dict[Hashable, int] = {}
         self._kept: dict[Hashable, dict[Hashable, Any]] = {}

@@ -27,7 +27,7 @@ FORMAT = 1  # of the matrix; what reads it asks for this number
 
 def pages(effects: Effects) -> Iterator[Asset]:
     """Yield two files, on every site."""
-    results = effects.results
+    results = effects.every
     yield Asset(MATRIX, lambda: json.dumps(matrix(results), separators=(",", ":")) + "\n")
     yield Asset(SUMMARY, lambda: json.dumps(_summary(results), indent=1) + "\n")
 

@@ -19,7 +19,7 @@ from reports.render.site.names import implementation_words
 from reports.render.site.page import Asset
 from reports.render.site.text import plain
 from reports.render.text.summary import printable
-from reports.store.order import version_order
+from reports.store.order import VersionOrder, version_order
 
 PAGE = "feed.xml"
 _ID = "tag:pmap-conformance,2026"
@@ -46,12 +46,9 @@ def worse(effects: Effects) -> Iterator[Worse]:
     """Yield each version with anything worse than the one before it."""
     there = sides(effects.results)
     for _, some in groupby(there, key=lambda one: one.implementation):
-        of_implementation = list(some)
-        for platform in dict.fromkeys(one.target.platform for one in of_implementation):
-            here = [one for one in of_implementation if one.target.platform == platform]
-            for old, new in pairwise(here):
-                if bad := tuple(filter(_became_worse, upgrade(effects, old, new).entries)):
-                    yield Worse(old, new, bad)
+        for old, new in pairwise(some):
+            if bad := tuple(filter(_became_worse, upgrade(effects, old, new).entries)):
+                yield Worse(old, new, bad)
 
 
 def _became_worse(entry: Entry) -> bool:
@@ -60,10 +57,10 @@ def _became_worse(entry: Entry) -> bool:
 
 
 def feed(found: Sequence[Worse], targets: Sequence[Target]) -> str:
-    """Return the feed as Atom: an entry per version and platform, the newest first."""
+    """Return the feed as Atom: an entry per version, the newest first."""
 
-    def version(worse: Worse) -> tuple[object, ...]:
-        return version_order(worse.new.jax), worse.new.target.platform or ""
+    def version(worse: Worse) -> VersionOrder:
+        return version_order(worse.new.jax)
 
     ordered = sorted(found, key=version)
     entries = [_entry(list(some)) for _, some in groupby(ordered, key=version)]

@@ -81,7 +81,7 @@ class HomeView:
     @property
     def questions(self) -> tuple[Link, ...]:
         """The questions that a page answers."""
-        return asked(self.effects.results)
+        return asked(self.effects.every)
 
     @property
     def subjects(self) -> tuple[Link, ...]:
@@ -95,7 +95,7 @@ class HomeView:
 
 def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page | Asset]:
     """Yield the first page, on every site, and the script that knows all upgrades."""
-    where = _measured(effects.results)
+    where = _measured(effects.results, effects.every.platforms)
     yield Page(
         "index.html",
         "home",
@@ -106,16 +106,18 @@ def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page | Asset]:
     yield uses.choices(effects, pairs)
 
 
-def _measured(results: Results) -> str:
-    """Return what it was measured on, and what was not measured."""
-    there = {t.platform for t in results.targets if t.platform and not t.unavailable}
+def _measured(results: Results, there: Sequence[str]) -> str:
+    """Return what it was measured on, `there` the platform of most cells first, and what was not
+    measured.
+    """
     if not there:
         return ""
     several = any(not topology.startswith("1x") for topology in results.topologies)
     how = "in clusters of real processes" if several else "in one process"
     missing = [name for name in _ACCELERATORS if not any(p.startswith(name) for p in there)]
     nothing = f"; nothing is measured on {_words(missing)} yet" if missing else ""
-    return f", measured on {_words(there)} {how}{nothing}"
+    also = f", some of it also on {_words(there[1:])}" if there[1:] else ""
+    return f", measured on {there[0].upper()} {how}{also}{nothing}"
 
 
 def _words(platforms: Iterable[str]) -> str:

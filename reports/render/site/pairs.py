@@ -22,22 +22,16 @@ class Pair:
 
 
 def pairs(effects: Effects) -> Iterator[Pair]:
-    """Yield the pairs of an upgrade: to the same or a later JAX, on one platform."""
+    """Yield the pairs of an upgrade: to the same or a later JAX."""
     there = sides(effects.results)
-    many = {(one.implementation, one.jax): 0 for one in there}
-    for one in there:
-        many[one.implementation, one.jax] += 1
     for old in there:
         for new in there:
             if _sensible(old, new) and _comparable(effects, old, new):
-                names = (_name(one, many[one.implementation, one.jax] > 1) for one in (old, new))
-                yield Pair(old, new, f"upgrade/{'--'.join(names)}.html")
+                yield Pair(old, new, f"upgrade/{_name(old)}--{_name(new)}.html")
 
 
 def _sensible(old: Side, new: Side) -> bool:
     if new.implementation not in _NEWER.get(old.implementation, ()):
-        return False
-    if old.target.platform != new.target.platform:
         return False
     before, after = version_order(old.jax), version_order(new.jax)
     if old.implementation == NEW and before < NEW_BY_DEFAULT:
@@ -55,6 +49,5 @@ def _comparable(effects: Effects, old: Side, new: Side) -> bool:
     )
 
 
-def _name(side: Side, with_platform: bool) -> str:
-    platform = f"-{side.target.platform}" if with_platform else ""
-    return safe_name(f"{side.implementation}-{side.jax}{platform}")
+def _name(side: Side) -> str:
+    return safe_name(f"{side.implementation}-{side.jax}")

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from reports.analysis.gradients import taken
-from reports.render.site import gradients, guide, inside, jitted, libraries, removed, user_reports
+from reports.render.site import (
+    gradients,
+    guide,
+    inside,
+    jitted,
+    libraries,
+    platforms,
+    removed,
+    user_reports,
+)
 from reports.render.site.names import Link
 from reports.store.results import Results
 
@@ -74,6 +83,15 @@ _PAGES = (
         "How to run the tests on a GPU, a TPU or a plug-in, and how the results come in here.",
         lambda results: guide.documents(),
         asked="How do I run the tests on my GPU, TPU or plugin?",
+    ),
+    QuestionPage(
+        platforms.TITLE,
+        platforms.PAGE,
+        "gpu · gpus · cuda · nvidia · tpu · accelerator · on gpu · h100 · h200 · platform · "
+        "does it hold on gpu",
+        "The tests that ran on another platform than the rest, beside their results there.",
+        platforms.there,
+        asked="Is it the same on a GPU?",
     ),
     QuestionPage(
         inside.TITLE,

@@ -123,7 +123,7 @@ def _parts(rows: Iterable[str]) -> Iterator[str]:
 def entries(effects: Effects, found: Sequence[Message]) -> Iterator[Entry]:
     """Yield pages that answer a question, subjects, versions, known issues, messages, the rest."""
     results, reported = effects.results, _reported()
-    for page in question_pages(results):
+    for page in question_pages(effects.every):
         yield Entry("page", page.title, page.href, page.tags, page.text, 0)
     yield from _of_guide()
     yield from _of_subjects(results)

@@ -94,7 +94,7 @@ class TargetsPage:
 
 def pages(effects: Effects) -> Iterator[Page]:
     """The page of targets, in every site."""
-    results = effects.results
+    results = effects.every
     yield Page(
         PAGE,
         "targets",

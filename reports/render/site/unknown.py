@@ -81,17 +81,16 @@ def pages(effects: Effects) -> Iterator[Page]:
     yield Page(
         PAGE,
         "unknown",
-        unknown_page(results),
+        unknown_page(results, effects.every.platforms),
         "What is not known",
         "Statements without a check, topologies and platforms that were not run, missing cells.",
     )
 
 
-def unknown_page(results: Results) -> UnknownPage:
-    """Return what has no clause, no topology, no platform or no result."""
+def unknown_page(results: Results, platforms: tuple[str, ...]) -> UnknownPage:
+    """Return what has no clause, no topology, no platform or no result; `platforms` have one."""
     ran = results.ran()
     never = [id for id in results.clauses if id not in ran]
-    platforms = tuple(sorted({t.platform for t in results.targets if t.platform}))
     return UnknownPage(
         gaps=_gaps(results),
         never=_checks(results, never),

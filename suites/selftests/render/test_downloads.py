@@ -150,7 +150,9 @@ def test_the_matrix_is_compressed_on_the_disk(tmp_path: Path) -> None:
 
 
 def test_the_machine_is_told_where_it_was_recorded_and_missed_where_not(tmp_path: Path) -> None:
-    known = rows.target("0.9.0", cores=8, memory=32 * 2**30, packages={"flax": "0.12.9"})
+    known = rows.target(
+        "0.9.0", cores=8, memory=32 * 2**30, device_kind="v5e", packages={"flax": "0.12.9"}
+    )
     older = rows.target("0.10.0", machine=None)
     unheard = rows.target("0.9.0.dev5")
     page = tree(render(results(tmp_path, known, older, unheard))["targets.html"])
@@ -159,7 +161,17 @@ def test_the_machine_is_told_where_it_was_recorded_and_missed_where_not(tmp_path
         [row[2:-2] for row in rows_ if "2.4.6" in row and row[3] == jax]
         for jax in ("0.9.0", "0.10.0", "0.9.0.dev5")
     )
-    assert first == ["2026-01-20", "0.9.0", "2.4.6", "3.11.7", "cpu", "x86_64", "8", "32 GiB"]
+    assert first == [
+        "2026-01-20",
+        "0.9.0",
+        "2.4.6",
+        "3.11.7",
+        "cpu",
+        "v5e",
+        "x86_64",
+        "8",
+        "32 GiB",
+    ]
     assert second[:5] == ["2026-04-16", "0.10.0", "2.4.6", "3.11.7", "cpu"]
     assert set(second[5:]) == {"not recorded"}
     assert not third[0].startswith("20")

@@ -433,7 +433,8 @@ def test_what_nobody_looked_at_is_listed() -> None:
             clause("errors.never", topologies=["1x8"]),
             cell("errors.a"),
             cell("errors.b", topology="2x2"),
-        )
+        ),
+        ("cpu",),
     )
     ((_, (gap,)),) = page.gaps
     assert gap.claim.slug == "gap"
@@ -458,6 +459,7 @@ def test_the_whole_is_known_of_a_whole_run() -> None:
             claim("migrate-pmap.errors"),
             clause("errors.a", topologies=["1x8"], expected={PMAP: "returns"}),
             cell("errors.a"),
-        )
+        ),
+        ("cpu",),
     )
     assert (page.gaps, page.never, page.left_out, page.not_run) == ((), (), (), ())

@@ -1,0 +1,194 @@
+"""Results of other platforms than that of the other pages, each beside the result there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from conformance.model.records import Clause, Target
+from conformance.model.verdicts import Verdict
+from reports.analysis.comparing.changes import cause_of
+from reports.analysis.effects.pairs import Effects
+from reports.render.site.marks import Mark, mark_of
+from reports.render.site.names import clause_path, section_words
+from reports.render.site.page import Page
+from reports.store.order import implementation_order
+from reports.store.outcomes import RAN, CellKey, Outcome
+from reports.store.results import Results
+
+PAGE = "platforms.html"
+TITLE = "GPU and TPU results"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A cell of another platform, and the cells of the same JAX on the platform of the site."""
+
+    key: CellKey
+    clause: Clause
+    silent: bool  # no document speaks of it: the mark is about legacy pmap
+    outcome: Outcome
+    others: tuple[Outcome, ...]
+
+    @property
+    def mark(self) -> Mark:
+        """Whether what is expected was seen."""
+        return mark_of(self.outcome.verdict)
+
+    @property
+    def other(self) -> Mark:
+        """The same on the platform of the site."""
+        return mark_of(self.others[0].verdict) if self.others else Mark.NOT_RUN
+
+    @property
+    def alike(self) -> bool:
+        """Return whether a cell of the site's platform ended as this one, for the same reason."""
+        here = (self.outcome.verdict, cause_of(self.outcome))
+        return any((one.verdict, cause_of(one)) == here for one in self.others)
+
+    @property
+    def href(self) -> str:
+        """The address of the test's page."""
+        return clause_path(self.key.clause)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The results of a section."""
+
+    title: str
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformView:
+    """What was run on one target of another platform."""
+
+    target: Target
+    label: str
+    topologies: tuple[str, ...]
+    results: tuple[Result, ...]
+    left_out: int  # tests without a result
+
+    @property
+    def tests(self) -> int:
+        """How many tests have a result."""
+        return len({one.key.clause for one in self.results})
+
+    @property
+    def conforming(self) -> int:
+        """How many results are as expected."""
+        return sum(one.outcome.verdict is Verdict.CONFORMS for one in self.results)
+
+    @property
+    def known(self) -> int:
+        """How many results are not as expected, for a known issue."""
+        return sum(one.outcome.verdict is Verdict.KNOWN_DEVIATION for one in self.results)
+
+    @property
+    def alike(self) -> int:
+        """How many results are those of the site's platform."""
+        return sum(one.alike for one in self.results)
+
+    @property
+    def different(self) -> tuple[Result, ...]:
+        """The results that the site's platform does not have."""
+        return tuple(one for one in self.results if one.others and not one.alike)
+
+    @property
+    def alone(self) -> int:
+        """How many results have none of the site's platform beside them."""
+        return sum(not one.others for one in self.results)
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The results by section."""
+        by_section = groupby(self.results, key=lambda one: one.clause.section)
+        return tuple(Section(section_words(name), tuple(some)) for name, some in by_section)
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformsPage:
+    """All other platforms, and the name of the site's."""
+
+    main: str
+    platforms: tuple[PlatformView, ...]
+
+
+def pages(effects: Effects) -> Iterator[Page]:
+    """Yield the page, where there is more than one platform."""
+    if there(effects.every):
+        yield Page(
+            PAGE,
+            "platforms",
+            platforms_page(effects.every),
+            TITLE,
+            "The tests that ran on another platform, beside their results on "
+            f"{effects.every.platforms[0].upper()}.",
+        )
+
+
+def there(results: Results) -> bool:
+    """Return whether results are of more than one platform."""
+    return len(results.platforms) > 1
+
+
+def platforms_page(results: Results) -> PlatformsPage:
+    """Return the results of each platform but the first, beside those of the first."""
+    main, *others = results.platforms
+    beside = _by_place(results.on(main))
+    targets = [t for t in results.targets if t.platform in others]
+    return PlatformsPage(main, tuple(_view(results, target, beside) for target in targets))
+
+
+Place = tuple[str, str | None, str, bool]
+
+
+def _place(key: CellKey) -> Place:
+    """Return what cells of two platforms share: the number of devices is each machine's own."""
+    return key.clause, key.target.jax, key.implementation, key.topology.startswith("1x")
+
+
+def _by_place(results: Results) -> dict[Place, list[Outcome]]:
+    found: dict[Place, list[Outcome]] = {}
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict in RAN:
+            found.setdefault(_place(key), []).append(outcome)
+    return found
+
+
+def _view(results: Results, target: Target, beside: dict[Place, list[Outcome]]) -> PlatformView:
+    ran = [
+        (key, outcome)
+        for key, outcome in results.outcomes.items()
+        if key.target == target.key and outcome.verdict in RAN
+    ]
+    found = [_result(results, key, outcome, beside.get(_place(key), ())) for key, outcome in ran]
+    return PlatformView(
+        target,
+        results.labels[target.key],
+        _topologies(results, (key for key, _ in ran)),
+        tuple(sorted(found, key=_order)),
+        len(results.clauses) - len({key.clause for key, _ in ran}),
+    )
+
+
+def _result(results: Results, key: CellKey, outcome: Outcome, others: Sequence[Outcome]) -> Result:
+    clause = results.clauses[key.clause]
+    claim = results.claims.get(clause.claim)
+    return Result(key, clause, claim is not None and claim.silent, outcome, tuple(others))
+
+
+def _topologies(results: Results, keys: Iterable[CellKey]) -> tuple[str, ...]:
+    ran = {key.topology for key in keys}
+    return tuple(one for one in results.topologies if one in ran)
+
+
+def _order(one: Result) -> tuple[str, str, tuple[int, str], str]:
+    return (
+        one.clause.section,
+        one.key.clause,
+        implementation_order(one.key.implementation),
+        one.key.topology,
+    )

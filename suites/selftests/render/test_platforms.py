@@ -1,0 +1,76 @@
+"""Results of a second platform: beside the first's, and in no page about versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from records import Record, cause, claim, clause, deviation, target
+from records import cell as cell_on
+from site_pages import results_of, text_in, tree
+
+from reports.analysis.effects.pairs import Effects, sides
+from reports.render.site.build import render
+from reports.render.site.platforms import PAGE, platforms_page, there
+
+CPU = target("0.11.2")
+CUDA = target("0.11.2", target="current", platform="cuda", device_kind="NVIDIA H200")
+KNOWN = deviation(observed="^raised", why="It was removed.", cause="gone", kind="implementation")
+
+
+def cells(topology: str, *verdicts: str, target: str = CPU["target"]) -> Sequence[Record]:
+    """A cell of each of the clauses a, b, ... with this verdict; none where it is empty."""
+    return [
+        cell_on(
+            f"errors.{letter}",
+            verdict,
+            target=target,
+            topology=topology,
+            deviation=KNOWN if verdict == "known deviation" else None,
+        )
+        for letter, verdict in zip("abcd", verdicts, strict=False)
+        if verdict
+    ]
+
+
+def recorded(*cuda: str) -> Sequence[Record]:
+    """The records of four clauses on CPU, and of the same on one CUDA device."""
+    clauses = [claim("migrate-pmap.errors"), cause("gone")]
+    clauses += [clause(f"errors.{one}", topologies=["1x8", "2x2"]) for one in "abcd"]
+    on_cpu = cells("1x8", "conforms", "known deviation", "conforms", "")
+    several = cells("2x2", "conforms", "conforms", "conforms", "conforms")
+    return [CPU, *clauses, *on_cpu, *several, CUDA, *cells("1x1", *cuda, target="current")]
+
+
+def test_a_platform_is_shown_beside_the_first() -> None:
+    results = results_of(*recorded("conforms", "known deviation", "known deviation", "conforms"))
+    assert results.platforms == ("cpu", "cuda")
+    (view,) = platforms_page(results).platforms
+    assert (view.tests, view.conforming, view.known, view.left_out) == (4, 2, 2, 0)
+    # c raises on CUDA alone; of d no cell ran in one process on CPU.
+    assert [one.key.clause for one in view.different] == ["errors.c"]
+    assert (view.alike, view.alone) == (2, 1)
+
+
+def test_the_page_names_what_differs_and_the_devices() -> None:
+    results = results_of(*recorded("conforms", "known deviation", "known deviation"))
+    site = render(results)
+    text = text_in(tree(site[PAGE]))
+    assert "CUDA, JAX 0.11.2, NVIDIA H200" in text
+    assert "2 of these results are the same, 1 differs" in text
+    assert "some of it also on CUDA" in text_in(tree(site["index.html"]))
+    assert PAGE in site["index.html"]
+    assert PAGE in site["unknown.html"]
+
+
+def test_a_version_on_another_platform_is_no_version_of_its_own() -> None:
+    effects = Effects(results_of(*recorded("conforms", "conforms", "conforms", "conforms")))
+    assert {one.target.platform for one in sides(effects.results)} == {"cpu"}
+    assert effects.results.topologies == ("1x8", "2x2")
+    assert set(effects.results.labels.values()) == {"jax 0.11.2"}
+    assert len(effects.every.outcomes) == len(effects.results.outcomes) + 4
+
+
+def test_one_platform_has_no_such_page() -> None:
+    results = results_of(*recorded())
+    assert not there(results)
+    assert PAGE not in render(results)
