@@ -136,12 +136,14 @@ def _measured(results: Results) -> str:
     runs = [run for one in results.outcomes.values() for run in one.runs]
     days = sorted({run.started[:10] for run in runs if run.started})
     machines = sorted({t.machine for t in results.targets if t.machine})
-    platforms = sorted({t.platform.upper() for t in results.targets if t.platform})
+    main, *others = (one.upper() for one in results.platforms)
+    machine, also = ", ".join(machines), " and ".join(others)
+    where = f"{main} ({machine}), some also on {also}" if also else f"{main} only ({machine})"
     options = any(t.compiling for t in results.targets)
     cells = sum(one.verdict in RAN for one in results.outcomes.values())
     parts = [
         f"{cells:,} cells of {len(results.ran()):,} tests",
-        f"{', '.join(platforms)} only ({', '.join(machines)})",
+        where,
         f"{len(jax)} versions, JAX {' to '.join(dict.fromkeys([jax[0], jax[-1]]))}",
         *(["most compiler optimisations off"] if options else []),
         " to ".join(dict.fromkeys([days[0], days[-1]])),

@@ -12,7 +12,7 @@ from conformance.model.verdicts import Verdict
 from reports.analysis.effects.changed import Entry, Group, Upgrade
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.hazards import Hazard, averts, joined, of_version
-from reports.analysis.effects.pairs import Effects, Side, sides
+from reports.analysis.effects.pairs import Effects, sides
 from reports.analysis.effects.upgrade import upgrade
 from reports.analysis.issues.places import ONE, SEVERAL, Where, existing, jax_versions
 from reports.analysis.issues.risk import risk
@@ -100,7 +100,7 @@ class VersionView:
             if new.jax != self.jax:
                 continue
             for old in there:
-                if old.jax == self.before and _alike(old, new):
+                if old.jax == self.before and old.implementation == new.implementation:
                     done = _compared(upgrade(self.effects, old, new))
                     words = implementation_words(new.implementation)
                     groups = group_views(self.effects.results, done)
@@ -200,10 +200,6 @@ def pages(effects: Effects, dangers: Sequence[Hazard]) -> Iterator[Page]:
         )
 
 
-def _alike(old: Side, new: Side) -> bool:
-    return old.implementation == new.implementation and old.target.platform == new.target.platform
-
-
 def _compared(found: Upgrade) -> Upgrade:
     """Return the changes only, without what was not run before and remedies that did not work then
     either.
@@ -242,19 +238,16 @@ class _Place(NamedTuple):
     clause: str
     implementation: str
     topology: str
-    platform: str | None
 
 
 @lru_cache(maxsize=1)  # every version asks of two
 def _ran(results: Results) -> Mapping[str | None, Sequence[tuple[_Place, Verdict]]]:
     """Return what was run in each version, and how it ended."""
-    targets = {t.key: t for t in results.targets}
     found: dict[str | None, list[tuple[_Place, Verdict]]] = {}
     for key, outcome in results.outcomes.items():
         if outcome.verdict in RAN:
-            target = targets[key.target]
-            place = _Place(key.clause, key.implementation, key.topology, target.platform)
-            found.setdefault(target.jax, []).append((place, outcome.verdict))
+            place = _Place(key.clause, key.implementation, key.topology)
+            found.setdefault(key.target.jax, []).append((place, outcome.verdict))
     return found
 
 
