@@ -21,7 +21,7 @@ from conformance.sections.errors import (
     refused_unless_legacy,
     times,
 )
-from conformance.spec.clause import clause
+from conformance.spec.clause import clause, devices
 from conformance.spec.columns import Columns, everywhere, unless_legacy
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import in_steps, not_applicable, raises, returns, steps
@@ -54,6 +54,7 @@ DEFAULTS = Defaults(
     fact="errors.incompatible-devices.unmapped-argument",
     cause="argument-elsewhere-refused",
     title="An unmapped argument is {where.text}.",
+    needs=devices(2),
     expect=lambda where: refused_unless_legacy(
         lambda place: where.rows(place.rows(WIDTH)) + addend(WIDTH)
     ),
@@ -72,6 +73,7 @@ def unmapped(impl: Implementation, cluster: Cluster, where: Where) -> None:
     fact=FACT,
     cause="argument-elsewhere-refused",
     title="A keyword argument is {where.text}.",
+    needs=devices(8),
     expect=lambda where: (
         refused_unless_legacy(times(3, where)) | {SHARD_MAP: not_applicable(POSITIONAL_ONLY)}
     ),
@@ -91,6 +93,7 @@ def keyword(impl: Implementation, cluster: Cluster, where: Where) -> None:
     fact=FACT,
     cause="argument-elsewhere-refused",
     title="One leaf of a pytree argument is {where.text}.",
+    needs=devices(2),
     expect=lambda where: refused_unless_legacy(times(3, where)),
 )
 def leaf(impl: Implementation, cluster: Cluster, where: Where) -> None:
@@ -123,6 +126,7 @@ def refused_later(where: Where) -> Columns:
     fact=FACT,
     cause="argument-elsewhere-refused",
     title="After two valid calls of the same wrapper, its argument is {where.text}.",
+    needs=devices(2),
     expect=refused_later,
 )
 def later_call(impl: Implementation, cluster: Cluster, where: Where) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from conformance.sections.errors import COPY_ARRAYS, NO_COLLECTIVE, WITHOUT, needed
 from conformance.spec.aspects import SHARDING_TYPE, SPEC
-from conformance.spec.clause import processes
+from conformance.spec.clause import devices, processes
 from conformance.spec.combining import of_result
 from conformance.spec.expectation import along, every, raises, returns, sharded, steps, twice
 from conformance.spec.expected import Expectation
@@ -323,6 +323,7 @@ FIXES: Mapping[str, Fix] = table(
     claim="{fix.claim}",
     title="{fix.text}.",
     topologies=ONE_AND_SEVERAL,
+    needs=devices(2),
     expect=lambda fix: {name: fix.expected(name) for name in IMPLEMENTATIONS},
 )
 def fixed(impl: Implementation, cluster: Cluster, fix: Fix) -> None:

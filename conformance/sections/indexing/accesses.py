@@ -21,6 +21,7 @@ from conformance.sections.indexing import (
     output,
 )
 from conformance.sections.indexing.forms import FORMS
+from conformance.spec.clause import devices
 from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
@@ -58,6 +59,7 @@ def moderate(form: Form) -> Expectation:
     fact=lambda form: f"indexing.access.{form.sort}",
     topologies=lambda form: ONE_PROCESS if form.key in IN_ONE_PROCESS else ONE_AND_FOUR,
     left_out=lambda form: FEW_ROWS if form.key in IN_ONE_PROCESS else "",
+    needs=devices(2),
     expect={
         LEGACY_PMAP: lambda form: accessed(
             BOUNCES if form.bounces else STAYS, form.right(LEGACY_PMAP)

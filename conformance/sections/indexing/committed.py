@@ -20,6 +20,7 @@ from conformance.sections.indexing import (
 )
 from conformance.spec.aspects import COMMITTED as BOUND
 from conformance.spec.aspects import SHARDING_TYPE
+from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
 from conformance.spec.combining import of_result
 from conformance.spec.defaults import Defaults
@@ -80,7 +81,7 @@ def committed_output(impl: Implementation, cluster: Cluster) -> None:
     cluster.step("output", lambda: output(impl, cluster))
 
 
-@DEFAULTS.clause("indexing.committed.later", expect=everywhere(AS_LEGACY))
+@DEFAULTS.clause("indexing.committed.later", needs=devices(8), expect=everywhere(AS_LEGACY))
 def later(impl: Implementation, cluster: Cluster) -> None:
     """`x + 1` of an output is on one device and not committed, as under legacy pmap."""
     x = output(impl, cluster)
@@ -89,6 +90,7 @@ def later(impl: Implementation, cluster: Cluster) -> None:
 
 @DEFAULTS.clause(
     "indexing.committed.zero",
+    needs=devices(8),
     expect={
         LEGACY_PMAP: accessed(UNCOMMITTED, returns(first_row)),
         NEW_PMAP: accessed(UNCOMMITTED, returns(first_row)),

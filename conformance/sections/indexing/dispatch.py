@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.spec.clause import clause, processes
+from conformance.spec.clause import clause, devices, processes
 from conformance.spec.columns import everywhere, of_new_pmap, of_shard_map, unless_legacy
 from conformance.spec.comparing import Model, in_container
 from conformance.spec.defaults import Defaults
@@ -99,6 +99,7 @@ def result_of(program: Program) -> Model:
     ),
     fact="indexing.dispatch",
     topologies=ONE_AND_FOUR,
+    needs=devices(8),
     expect=lambda program: everywhere(in_steps(every(NONE, returns(result_of(program))), "call")),
 )
 def dispatch(impl: Implementation, cluster: Cluster, program: Program) -> None:
@@ -134,6 +135,7 @@ def _faster(program: Program) -> Expectation:
     fact="indexing.top-level",
     topologies=lambda program: ONE_PROCESS if program.key == "psum" else ONE_AND_FOUR,
     left_out=lambda program: UNDER_JIT_ELSEWHERE if program.key == "psum" else "",
+    needs=devices(8),
     expect=lambda program: of_new_pmap(_faster(program), "the statement is about the new jax.pmap"),
 )
 def top_level(impl: Implementation, cluster: Cluster, program: Program) -> None:

@@ -22,6 +22,7 @@ from conformance.sections.indexing import (
     output,
     replicated,
 )
+from conformance.spec.clause import devices
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import not_applicable, returns, steps
 from conformance.spec.family import family
@@ -51,6 +52,7 @@ DEFAULTS = Defaults(fact="indexing.leading.cost", cause="index-replicates-the-ro
     ),
     fact=lambda form: "indexing.integer.jitted" if form.jitted else "indexing.integer",
     topologies=ONE_AND_FOUR,
+    needs=devices(2),
     expect={
         LEGACY_PMAP: lambda form: accessed(NO_COLLECTIVE, form.right(LEGACY_PMAP)),
         NEW_PMAP: lambda form: accessed(COMMUNICATES, form.right(NEW_PMAP)),
@@ -64,6 +66,7 @@ DEFAULTS = Defaults(fact="indexing.leading.cost", cause="index-replicates-the-ro
     title=f"{{form.text}}: {REPLICATES}.",
     fact="indexing.leading.result",
     topologies=ONE_AND_FOUR,
+    needs=devices(2),
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
         NEW_PMAP: lambda form: accessed(replicated(NEW_PMAP), form.right(NEW_PMAP)),
@@ -77,6 +80,7 @@ DEFAULTS = Defaults(fact="indexing.leading.cost", cause="index-replicates-the-ro
     title=f"{{form.text}}: {MOVES_WHOLE.text}.",
     topologies=ONE_PROCESS,
     left_out=OF_ALL,
+    needs=devices(2),
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
         NEW_PMAP: lambda form: accessed(MOVES_WHOLE, form.right(NEW_PMAP)),
@@ -89,6 +93,7 @@ DEFAULTS = Defaults(fact="indexing.leading.cost", cause="index-replicates-the-ro
     claim="migrate-pmap.multi-host-index-gathers",
     title=f"{{form.text}}: {MOVES_WHOLE.text}.",
     topologies=SEVERAL_PROCESSES,
+    needs=devices(2),
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
         NEW_PMAP: lambda form: accessed(MOVES_WHOLE, form.right(NEW_PMAP)),
@@ -102,6 +107,7 @@ DEFAULTS = Defaults(fact="indexing.leading.cost", cause="index-replicates-the-ro
     title="{form.text} takes legacy pmap's fast path to a single device.",
     fact="indexing.legacy",
     topologies=ONE_AND_FOUR,
+    needs=devices(2),
     expect={
         LEGACY_PMAP: lambda form: accessed(STAYS, ONE_DEVICE, form.right(LEGACY_PMAP)),
         NEW_PMAP: OF_PMAP_SHARDING,
@@ -122,6 +128,7 @@ def first_elements(place: Place) -> Any:
     "indexing.whole.large",
     claim=WHOLE,
     left_out=OF_ALL,
+    needs=devices(2),
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
         NEW_PMAP: steps(access=MOVES_WHOLE, first_elements=returns(first_elements)),

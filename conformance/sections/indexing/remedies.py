@@ -31,7 +31,7 @@ from conformance.sections.indexing import (
     over_the_map,
     replicated,
 )
-from conformance.spec.clause import clause, processes
+from conformance.spec.clause import clause, devices, processes
 from conformance.spec.columns import everywhere, unless_legacy
 from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
@@ -249,6 +249,7 @@ GATHERS = moves(
 @DEFAULTS.clause(
     "indexing.remedies.no-gather",
     claim="migrate-pmap.options-remove-gather",
+    needs=devices(2),
     expect=unless_legacy(
         OF_NEW,
         every(
@@ -292,6 +293,7 @@ def runs_through(names: tuple[str, ...]) -> Expectation:
     "indexing.stack-trace.zero",
     claim="migrate-pmap.index-stack-trace",
     left_out="one process is enough: each runs the same functions",
+    needs=devices(2),
     expect={
         LEGACY_PMAP: OF_NEW,
         NEW_PMAP: accessed(runs_through(STACK), returns(first_row)),

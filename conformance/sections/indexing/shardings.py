@@ -183,6 +183,7 @@ def costs(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
     fact="indexing.{layout}.result{mesh}",
     topologies=topologies,
     left_out=lambda mesh: WHILE_TRACING if mesh.explicit else "",
+    needs=devices(2),
     expect=results,
 )
 @family(
@@ -198,6 +199,7 @@ def costs(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
     fact="indexing.{layout}.cost{mesh}",
     topologies=topologies,
     left_out=lambda mesh: WHILE_TRACING if mesh.explicit else "",
+    needs=devices(2),
     expect=costs,
 )
 def index(impl: Implementation, cluster: Cluster, layout: Layout, form: Form, mesh: Mesh) -> None:

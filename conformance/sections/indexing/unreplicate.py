@@ -13,7 +13,7 @@ from conformance.sections.indexing import (
     output,
 )
 from conformance.spec.aspects import RESULT
-from conformance.spec.clause import clause
+from conformance.spec.clause import clause, devices
 from conformance.spec.codes import Code, Problem
 from conformance.spec.comparing import against
 from conformance.spec.expectation import OfEachStep, not_applicable, returns
@@ -45,6 +45,7 @@ WHOSE = OfEachStep("returns the first row of all", _whose, claims=RESULT)
     claim="migrate-pmap.unreplicate-gathers",
     topologies=ONE_AND_FOUR,
     requires=("flax",),
+    needs=devices(8),
     expect={
         LEGACY_PMAP: not_applicable("the statement is about arrays of the new jax.pmap"),
         NEW_PMAP: accessed(ALL_GATHER, returns(first_row)),

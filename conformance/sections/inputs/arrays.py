@@ -157,6 +157,7 @@ def first_doubled(place: Place) -> Any:
     "inputs.sharding.single-device",
     claim="migrate-pmap.single-device-sharding",
     topologies=ONE_AND_TWO,
+    needs=devices(2),
     expect=everywhere(
         every(
             steps(

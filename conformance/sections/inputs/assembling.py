@@ -31,7 +31,7 @@ from conformance.sections.inputs import (
     unless_shard_map,
 )
 from conformance.spec.arrays import returns_array
-from conformance.spec.clause import clause, processes
+from conformance.spec.clause import clause, devices, processes
 from conformance.spec.columns import Columns, of_shard_map
 from conformance.spec.expectation import returns, steps
 from conformance.spec.expected import Expectation
@@ -250,6 +250,7 @@ PIECES: Mapping[str, Pieces] = table(
     title="{pieces.text}",
     fact=lambda pieces: f"inputs.single-device-arrays.{pieces.fact}",
     topologies=ONE_AND_SEVERAL,
+    needs=devices(2),
     expect=lambda pieces: pieces.expected(),
 )
 def assemble(impl: Implementation, cluster: Cluster, pieces: Pieces) -> None:

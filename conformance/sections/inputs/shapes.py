@@ -28,7 +28,7 @@ from conformance.sections.inputs import (
     sharding_of,
 )
 from conformance.spec.arrays import returns_array
-from conformance.spec.clause import processes
+from conformance.spec.clause import devices, processes
 from conformance.spec.columns import of_shard_map
 from conformance.spec.comparing import Model
 from conformance.spec.expectation import steps
@@ -321,6 +321,7 @@ TITLE = "`make_array_from_process_local_data` of data {shapes.text}"
     claim=FIX,
     title=TITLE,
     topologies=ONE_AND_SEVERAL,
+    needs=devices(2),
     expect=lambda shapes: of_shard_map(accepted(shapes), TAKEN_AS_THEY_ARE),
 )
 @family(
@@ -329,6 +330,7 @@ TITLE = "`make_array_from_process_local_data` of data {shapes.text}"
     claim="migrate-pmap.local-shape-must-match",
     title=TITLE,
     topologies=ONE_AND_SEVERAL,
+    needs=devices(2),
     expect=lambda shapes: of_shard_map(refused(shapes), TAKEN_AS_THEY_ARE),
 )
 @family(

@@ -17,6 +17,7 @@ import numpy as np
 
 from conformance.sections.inputs import own, sharding_of, unless_shard_map
 from conformance.spec.arrays import returns_array
+from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, of_shard_map
 from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
@@ -231,6 +232,7 @@ def mismatch(axes: Axes, layout: Layout) -> str:
     fact=mismatch,
     topologies=where_jitted,
     left_out=left_out,
+    needs=devices(2),
     expect=lambda axes, layout: of_shard_map(refused(axes, layout), ABOUT_SHARD_MAP),
 )
 @family(
@@ -243,6 +245,7 @@ def mismatch(axes: Axes, layout: Layout) -> str:
     fact=mismatch,
     topologies=where_jitted,
     left_out=left_out,
+    needs=devices(2),
     expect=of_shard_map(RESHARDED, ABOUT_SHARD_MAP),
 )
 @family(
@@ -255,6 +258,7 @@ def mismatch(axes: Axes, layout: Layout) -> str:
     fact="inputs.aligned.{axes}.{layout}",
     topologies=where_jitted,
     left_out=left_out,
+    needs=devices(2),
     expect=of_shard_map(RESHARDED, ABOUT_SHARD_MAP),
 )
 def call(

@@ -10,7 +10,7 @@ import numpy as np
 
 from conformance.sections.multi_controller import TEXT, alike, local_parts, near, spread
 from conformance.spec.aspects import figure
-from conformance.spec.clause import clause
+from conformance.spec.clause import clause, devices
 from conformance.spec.columns import of_jax
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import OfEachStep, every, noted, returns, steps
@@ -52,6 +52,7 @@ def own_blocks(place: Place) -> Any:
     "multi_controller.toy.local-shards",
     claim="multi-process.toy-local-shards",
     left_out=EIGHT_DEVICES,
+    needs=devices(8),
     expect=of_jax(
         steps(
             made=returns(own_blocks),
@@ -68,6 +69,7 @@ def own_blocks(place: Place) -> Any:
     title="One process with all eight devices holds all eight shards of the toy program's array.",
     topologies=ONE_PROCESS,
     left_out=APART,
+    needs=devices(8),
     expect=of_jax(
         steps(
             made=returns(own_blocks),
@@ -121,6 +123,7 @@ def device_ids(impl: Implementation, cluster: Cluster) -> None:
     "multi_controller.toy.device-names",
     claim="multi-process.toy-device-names",
     topologies=ONE_AND_SEVERAL,
+    needs=devices(4),
     expect=of_jax(
         every(
             returns(lambda place: np.int64(place.topology.devices_per_process), text="how many"),
@@ -169,13 +172,19 @@ SUMMED = every(
 )
 
 
-@DEFAULTS.clause("multi_controller.toy.equal-result", left_out=EIGHT_DEVICES, expect=of_jax(SUMMED))
+@DEFAULTS.clause(
+    "multi_controller.toy.equal-result",
+    left_out=EIGHT_DEVICES,
+    needs=devices(8),
+    expect=of_jax(SUMMED),
+)
 @clause(
     "multi_controller.toy.result-in-one-process",
     claim="multi-process.one-process-same-result",
     title="One process with all eight devices gets the sum that four processes get.",
     topologies=ONE_PROCESS,
     left_out=APART,
+    needs=devices(8),
     expect=of_jax(SUMMED),
 )
 def equal_result(impl: Implementation, cluster: Cluster) -> None:

@@ -132,6 +132,7 @@ MOVES: Mapping[str, Move] = table(
     claim="multi-process.cross-process-device-put",
     title="An array is put {move.text}, by all processes.",
     fact="multi_controller.device-put",
+    needs=devices(2),
     expect=lambda move: of_jax(
         twice(returns(move.model, mistakes={"the rows where they were": move.mistake}))
     ),
@@ -228,6 +229,7 @@ def unstaged(place: Place) -> Any:
 @DEFAULTS.clause(
     "multi_controller.pipeline.two-stages",
     claim="multi-process.pipeline-two-stages",
+    needs=devices(2),
     expect=of_jax(
         steps(
             first_stage=returns(once_staged),

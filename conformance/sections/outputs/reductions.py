@@ -17,7 +17,7 @@ import numpy as np
 from conformance.sections.outputs import WIDTH
 from conformance.spec.arrays import returns_array, returns_host
 from conformance.spec.aspects import RESULT
-from conformance.spec.clause import clause, processes
+from conformance.spec.clause import clause, devices, processes
 from conformance.spec.codes import Code, Problem
 from conformance.spec.columns import Columns, of_pmaps
 from conformance.spec.combining import of_result
@@ -148,6 +148,7 @@ def _outside_jit(reduction: Reduction) -> Columns:
     title="`{reduction.text}` of a mapped function's output, outside jit",
     fact="outputs.reductions.outside-jit",
     topologies=ONE_AND_SEVERAL,
+    needs=devices(4),
     expect=_outside_jit,
 )
 def reduce_outside_jit(impl: Implementation, cluster: Cluster, reduction: Reduction) -> None:
@@ -248,6 +249,7 @@ NEEDS_ASARRAY = {
     "outputs.reductions.reshape-under-jit",
     claim=f"{CLAIM}reshape-under-jit",
     left_out="in several processes: outputs.reductions.reshape-under-jit.processes",
+    needs=devices(4),
     expect=NEEDS_ASARRAY,
 )
 @clause(

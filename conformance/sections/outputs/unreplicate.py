@@ -150,6 +150,7 @@ UNMOVED = noted(
     claim=LOCAL_SHARD,
     fixes="outputs.unreplicate.index.copies",
     topologies=ONE_AND_SEVERAL,
+    needs=devices(2),
     expect=everywhere(
         every(
             returns_array(summed(WIDTH)),

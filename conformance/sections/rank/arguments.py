@@ -18,7 +18,7 @@ from conformance.sections.rank import (
     sees,
     watch,
 )
-from conformance.spec.clause import clause, processes
+from conformance.spec.clause import clause, devices, processes
 from conformance.spec.columns import of_pmaps, of_shard_map
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import every, raises, returns, sharded, twice
@@ -140,6 +140,7 @@ def double_rows(impl: Implementation, cluster: Cluster, count: int) -> None:
     ),
     fact="rank.rows.too-many",
     left_out=OTHERWISE_IN_SEVERAL,
+    needs=devices(8),
     expect=lambda count: of_pmaps(too_many(count), IN_BLOCKS),
 )
 def too_many_rows(impl: Implementation, cluster: Cluster, count: int) -> None:
@@ -244,6 +245,7 @@ def numbers_doubled(place: Place) -> Any:
     claim="sharded-computation.several-rows-per-device",
     fact="rank.rows.blocks",
     topologies=ONE_AND_FOUR,
+    needs=devices(2),
     expect=of_shard_map(twice(every(sees(4), returns(numbers_doubled))), ABOUT_SHARD_MAP),
 )
 def blocks_as_written(impl: Implementation, cluster: Cluster) -> None:
@@ -271,6 +273,7 @@ UNEVEN = {"one-too-many": 9, "half-as-many": 4, "one-row": 1}
     title=lambda count: f"A shard_map over {count} rows on 8 devices is refused: no equal blocks",
     fact="rank.rows.uneven",
     topologies=ONE_AND_FOUR,
+    needs=devices(8),
     expect=lambda count: of_shard_map(twice(uneven_rows(count)), ABOUT_SHARD_MAP),
 )
 def uneven(impl: Implementation, cluster: Cluster, count: int) -> None:

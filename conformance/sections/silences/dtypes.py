@@ -110,6 +110,7 @@ def through(dtype: Dtype) -> Any:
     dtype=DTYPES,
     title=lambda dtype: f"{dtype.name} is returned unchanged by a mapped identity.",
     fact="silences.dtype.kept",
+    needs=devices(8),
     expect=lambda dtype: everywhere(in_steps(returns(through(dtype)), *TWICE)),
 )
 def kept(impl: Implementation, cluster: Cluster, dtype: Dtype) -> None:
@@ -305,6 +306,7 @@ def of_rows(place: Place) -> Any:
 @DEFAULTS.clause(
     "silences.dtype.float0-returned",
     fact="silences.dtype.float0",
+    needs=devices(2),
     expect=of_pmaps(
         every(CONTROLLED, in_steps(returns(of_rows), *TWICE)),
         "what a jit of its body makes of float0, it makes without a map",
@@ -328,6 +330,7 @@ def float0_returned(impl: Implementation, cluster: Cluster) -> None:
 @DEFAULTS.clause(
     "silences.dtype.float0-passed",
     fact="silences.dtype.float0",
+    needs=devices(8),
     expect=everywhere(in_steps(returns(lambda place: place.rows(WIDTH) * 2), *TWICE)),
 )
 def float0_passed(impl: Implementation, cluster: Cluster) -> None:

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
+from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
 from conformance.spec.comparing import Model
 from conformance.spec.expectation import TWICE, in_steps, returns
@@ -118,6 +119,7 @@ EMPTY: Mapping[str, Empty] = table(
     title="A mapped function with {case.text}.",
     fact="silences.empty.mapped",
     left_out=ONE_PROCESS_ALONE,
+    needs=devices(2),
     expect=lambda case: everywhere(in_steps(returns(case.model), *TWICE)),
 )
 def mapped(impl: Implementation, cluster: Cluster, case: Empty) -> None:
@@ -133,6 +135,7 @@ def mapped(impl: Implementation, cluster: Cluster, case: Empty) -> None:
     title="The output of a mapped function for rows without elements is fetched by {way}.",
     fact="silences.empty.fetched",
     left_out=ONE_PROCESS_ALONE,
+    needs=devices(8),
     expect=everywhere(in_steps(returns(nothing(8, 0, WIDTH)), "fetched")),
 )
 def fetched(impl: Implementation, cluster: Cluster, way: Callable[[Any], Any]) -> None:

@@ -23,6 +23,7 @@ from conformance.sections.silences.answers import (
     control,
     nested,
 )
+from conformance.spec.clause import devices
 from conformance.spec.columns import Columns
 from conformance.spec.expectation import every, in_steps, raises
 from conformance.spec.expected import Expectation
@@ -270,6 +271,7 @@ def expected_answers(question: Question) -> Columns:
     claim=TELLS,
     title="Introspection of a mapped function: {question.text}.",
     left_out=ONE_PROCESS_ALONE,
+    needs=devices(8),
     expect=expected_answers,
 )
 def introspect(impl: Implementation, cluster: Cluster, question: Question) -> None:

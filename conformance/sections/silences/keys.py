@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE
+from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
 from conformance.spec.comparing import Keys, Model
 from conformance.spec.expectation import TWICE, in_steps, returns
@@ -200,6 +201,7 @@ USES: Mapping[str, Use] = table(
     title=lambda kind, use: f"Keys, {'typed' if kind else 'raw'}: {use.text}.",
     fact="silences.keys.{kind}",
     left_out=ONE_PROCESS_ALONE,
+    needs=devices(2),
     expect=lambda use: everywhere(in_steps(returns(use.model), *TWICE)),
 )
 def used(impl: Implementation, cluster: Cluster, kind: bool, use: Use) -> None:
@@ -243,6 +245,7 @@ RETURNED: Mapping[str, Use] = {
     title="Typed keys are returned as typed keys: {use.text}.",
     fact="silences.keys.kept",
     left_out=ONE_PROCESS_ALONE,
+    needs=devices(2),
     expect=lambda use: everywhere(in_steps(returns(kept(use)), *TWICE)),
 )
 def kept_typed(impl: Implementation, cluster: Cluster, use: Use) -> None:

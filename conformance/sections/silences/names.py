@@ -20,7 +20,7 @@ from conformance.sections.silences.answers import (
     control,
     doubled,
 )
-from conformance.spec.clause import clause
+from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere, of_pmaps
 from conformance.spec.expectation import TWICE, every, in_steps, returns
 from conformance.spec.family import family, table
@@ -82,6 +82,7 @@ def numbered(place: Place) -> Any:
     claim="pmap-silence.axis-name-types",
     title="The axis name is {name.text}.",
     left_out=ONE_PROCESS_ALONE,
+    needs=devices(2),
     expect=lambda name: everywhere(in_steps(returns(doubled if name.unsaid else numbered), *TWICE)),
 )
 def named(impl: Implementation, cluster: Cluster, name: Name) -> None:

@@ -23,6 +23,7 @@ from conformance.sections.silences.answers import (
     numbers,
     rank,
 )
+from conformance.spec.clause import devices
 from conformance.spec.comparing import Model
 from conformance.spec.expectation import raises
 from conformance.spec.family import family, table
@@ -148,6 +149,7 @@ DIFFERENT: Mapping[str, Refused] = table(
     title="A mapped function {case.text} is refused by an error that names both sizes.",
     fact="silences.sizes.different",
     left_out="what a process alone decides: as with one process",
+    needs=devices(8),
     expect=lambda case: as_legacy(case, "shard_map takes no keyword: errors.arguments.keyword"),
 )
 def different(impl: Implementation, cluster: Cluster, case: Refused) -> None:
@@ -279,6 +281,7 @@ LISTS: Mapping[str, Refused] = table(
     ),
     fact="silences.sizes.devices",
     left_out=ONE_PROCESS_ALONE,
+    needs=devices(2),
     expect=lambda case: as_legacy(case, NO_LISTS),
 )
 def devices_named(impl: Implementation, cluster: Cluster, case: Refused) -> None:
@@ -318,6 +321,7 @@ NO_DEVICES: Mapping[str, Refused] = table(
     title="A mapped function with {case.text} as `devices=` is refused.",
     fact="silences.sizes.devices",
     left_out=ONE_PROCESS_ALONE,
+    needs=devices(2),
     expect=lambda case: after_control(as_legacy(case, NO_LISTS)),
 )
 def no_devices(impl: Implementation, cluster: Cluster, case: Refused) -> None:

@@ -24,6 +24,7 @@ from conformance.sections.silences.answers import (
     nested,
 )
 from conformance.spec.aspects import RESULT, figure
+from conformance.spec.clause import devices
 from conformance.spec.codes import Code, Problem
 from conformance.spec.columns import Columns, everywhere
 from conformance.spec.comparing import Model
@@ -180,6 +181,7 @@ def as_the_map(stage: Stage) -> Columns:
     claim=STAGE,
     title="A mapped function is lowered and compiled with {stage.text}.",
     left_out=ONE_PROCESS_ALONE,
+    needs=devices(2),
     expect=as_the_map,
 )
 def staged(impl: Implementation, cluster: Cluster, stage: Stage) -> None:
@@ -260,6 +262,7 @@ MISUSED: Mapping[str, Misused] = table(
     ),
     fact="silences.stage.refuses",
     left_out=ONE_PROCESS_ALONE,
+    needs=devices(2),
     expect=lambda case: everywhere(in_steps(raises(TypeError, case.message), CALL)),
 )
 def misused(impl: Implementation, cluster: Cluster, case: Misused) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
 from conformance.spec.arrays import returns_weak
+from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
 from conformance.spec.comparing import Model
 from conformance.spec.expectation import TWICE, in_steps, not_applicable
@@ -209,6 +210,7 @@ NO_STATIC = "shard_map has no static arguments"
     title="The result is weakly typed where legacy pmap's is: {case.text}.",
     fact="silences.weak.kept",
     left_out=ONE_PROCESS_ALONE,
+    needs=devices(8),
     expect=lambda case: (
         everywhere(in_steps(returns_weak(case.model, lambda _: [case.weak]), *TWICE))
         | ({SHARD_MAP: not_applicable(NO_STATIC)} if case.static else {})
