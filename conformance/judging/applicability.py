@@ -27,7 +27,7 @@ def skip(
     clause: Clause, implementation: str, topology: Topology, facts: Mapping[str, Any]
 ) -> Skip | None:
     """Return why a cell is not run on a target with these facts (`worker.facts`); None if it is."""
-    found = skipped_everywhere(clause, implementation, topology)
+    found = skipped_everywhere(clause, implementation, topology, facts["platform"])
     if found is None and facts["platform"] == names.TPU_COMPILE:
         why = compile_only.excuse(clause.expect[implementation])
         found = None if why is None else Judgement(Verdict.NOT_APPLICABLE, why)
@@ -36,12 +36,16 @@ def skip(
     return _lacking(clause, facts) if found is None else Skip(found)
 
 
-def skipped_everywhere(clause: Clause, implementation: str, topology: Topology) -> Judgement | None:
-    """Return why a clause does not apply to a cell, whatever the target; None if it does."""
+def skipped_everywhere(
+    clause: Clause, implementation: str, topology: Topology, platform: str = names.CPU
+) -> Judgement | None:
+    """Return why a clause does not apply to a cell, whatever the JAX; None if it does."""
     expectation = clause.expect[implementation]
     if isinstance(expectation, NotApplicable):
         return Judgement(Verdict.NOT_APPLICABLE, expectation.reason)
     unmet = clause.needs.unmet(topology) or clause.elsewhere(topology)
+    if unmet is None and clause.on_cpu and platform not in (names.CPU, names.TPU_COMPILE):
+        unmet = f"its processes compute on CPU, which says nothing about {platform}"
     return Judgement(Verdict.NOT_APPLICABLE, unmet) if unmet is not None else None
 
 

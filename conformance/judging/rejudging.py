@@ -17,6 +17,7 @@ from conformance.judging.deviations import ByClause, Deviation, DeviationError, 
 from conformance.judging.judge import WRAPPERS, Judgement, judge
 from conformance.model.codec import NoValue
 from conformance.model.verdicts import Verdict
+from conformance.spec import names
 from conformance.spec.clause import Clause
 from conformance.spec.expectation import Finding
 from conformance.spec.faults import Fault, Whereabouts
@@ -53,7 +54,7 @@ class Rejudging:
         if verdict in (Verdict.NOT_RUN, Verdict.FLAKY):
             return cell
         topology = Topology.parse(cell.topology)
-        excused = skipped_everywhere(clause, implementation, topology)
+        excused = skipped_everywhere(clause, implementation, topology, target.platform or names.CPU)
         if excused is not None:
             return replace(with_judgement(cell, excused), observations=(), fault=None)
         if verdict == Verdict.NOT_APPLICABLE:

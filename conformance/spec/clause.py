@@ -92,6 +92,7 @@ class Clause:
     requires: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     selects: bool = False
+    on_cpu: bool = False
     timing: Timing | None = None
 
     @property
@@ -163,6 +164,7 @@ class Declared(TypedDict, total=False):
     requires: Iterable[str]
     programs: Iterable[str]
     selects: bool
+    on_cpu: bool
     timing: Timing | None
     also: Iterable[Check]
 
@@ -193,6 +195,7 @@ OF_A_RUN = (
     "requires",
     "programs",
     "selects",
+    "on_cpu",
 )
 
 
@@ -225,6 +228,8 @@ def clause(id: str, **declared: Unpack[Declared]) -> Callable[[Probe], Probe]:
       starts, such as `mpirun`. Where one is missing, the clause is not run.
     * `selects`: the clause tests which implementation runs. Its expectation must prove it, since
       the judge then does not; it runs also where this JAX lacks the implementation.
+    * `on_cpu`: the probe starts processes that compute on CPU whatever the platform, of which its
+      cells would say nothing: on another one they are not applicable.
     * `timing`: the clause measures time, and is in no matrix.
     * `also`: further checks of the same run.
 

@@ -66,6 +66,7 @@ def family(
     requires: OfRows = _UNSET,
     programs: OfRows = _UNSET,
     selects: OfRows = _UNSET,
+    on_cpu: OfRows = _UNSET,
     timing: OfRows = _UNSET,
     only: Callable[..., bool] | None = None,
     also: Iterable[Check] = (),
@@ -98,6 +99,7 @@ def family(
         "requires": requires,
         "programs": programs,
         "selects": selects,
+        "on_cpu": on_cpu,
         "timing": timing,
         "only": only,
     }

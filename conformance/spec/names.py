@@ -14,6 +14,7 @@ IMPLEMENTATIONS = (LEGACY_PMAP, NEW_PMAP, SHARD_MAP)
 JAX = "jax"
 COLUMNS = (*IMPLEMENTATIONS, JAX)
 
+CPU = "cpu"  # the platform whose clusters need no hardware of their own
 # The platform of a target whose programs are compiled for TPU and run on nothing.
 TPU_COMPILE = "tpu-compile"
 

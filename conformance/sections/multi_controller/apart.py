@@ -127,6 +127,7 @@ print("passed by")
     apart=APART,
     title="{apart.title}",
     left_out=OF_A_JOB,
+    on_cpu=True,
     expect=lambda apart: of_jax(apart.expected),
     deadline_s=DEADLINE_S,
 )

@@ -91,6 +91,7 @@ SLICES: Mapping[str, Slices] = table(
         "does not do where there is no TPU"
     ),
     deadline_s=DEADLINE_S,
+    on_cpu=True,
     expect=lambda slices: of_jax(one_job(slices.processes)),
 )
 def cloud_tpu(impl: Implementation, cluster: Cluster, slices: Slices) -> None:
@@ -202,6 +203,7 @@ def detected(place: Place) -> Any:
     topologies=ONE_PROCESS,
     left_out=NO_CLUSTER,
     deadline_s=DEADLINE_S,
+    on_cpu=True,
     expect=of_jax(in_steps(returns(detected), JOB)),
 )
 def kubernetes(impl: Implementation, cluster: Cluster, workload: Workload) -> None:
@@ -241,6 +243,7 @@ LACKS: Mapping[str, Lack] = table(
     topologies=ONE_PROCESS,
     left_out=NO_CLUSTER,
     deadline_s=DEADLINE_S,
+    on_cpu=True,
     expect=lambda lack: of_jax(in_steps(raises(JobError, rf"process 0: exit 1: {lack.says}"), JOB)),
 )
 def kubernetes_refused(impl: Implementation, cluster: Cluster, lack: Lack) -> None:
@@ -254,6 +257,7 @@ def kubernetes_refused(impl: Implementation, cluster: Cluster, lack: Lack) -> No
     topologies=ONE_PROCESS,
     left_out=NO_CLUSTER,
     deadline_s=DEADLINE_S,
+    on_cpu=True,
     expect=of_jax(one_job(PODS)),
 )
 def without_package(impl: Implementation, cluster: Cluster) -> None:

@@ -64,6 +64,7 @@ def ended_by_the_barrier(early: Early) -> Expectation:
     title="{early.text}, which is still working after shutdown_timeout_seconds, is killed too.",
     fact="multi_controller.leaving.exit-barrier",
     left_out=OF_A_JOB,
+    on_cpu=True,
     expect=lambda early: of_jax(ended_by_the_barrier(early)),
     deadline_s=DEADLINE_S,
 )

@@ -36,7 +36,7 @@ TOUCHED = (
     "jax.device_put, and others."
 )
 
-DEFAULTS = Defaults(left_out=OF_A_JOB, deadline_s=DEADLINE_S)
+DEFAULTS = Defaults(on_cpu=True, left_out=OF_A_JOB, deadline_s=DEADLINE_S)
 
 
 @DEFAULTS.clause(

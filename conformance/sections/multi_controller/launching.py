@@ -39,7 +39,7 @@ LAUNCHERS: Mapping[str, Launcher] = table(OPEN_MPI, SLURM)
 SIZES: Mapping[str, int] = {"two": 2, "four": 4}
 CLAIMS = {"open-mpi": "multi-process.launch-then-initialize", "slurm": "multi-process.launch-slurm"}
 
-DEFAULTS = Defaults(topologies=ONE_PROCESS, deadline_s=DEADLINE_S)
+DEFAULTS = Defaults(on_cpu=True, topologies=ONE_PROCESS, deadline_s=DEADLINE_S)
 
 
 @DEFAULTS.family(

@@ -32,7 +32,9 @@ CLOSED = (
 # Whether the collective's error comes before the end is a race.
 CLOSED_OR_ENDED = rf"sum 3\.0( \| in it {CLOSED})?( \| later {CLOSED})?"
 
-DEFAULTS = Defaults(claim="pmap-silence.sigterm", left_out=OF_A_JOB, deadline_s=DEADLINE_S)
+DEFAULTS = Defaults(
+    on_cpu=True, claim="pmap-silence.sigterm", left_out=OF_A_JOB, deadline_s=DEADLINE_S
+)
 
 
 # --- A process that goes --------------------------------------------------------------------------

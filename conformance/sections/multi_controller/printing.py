@@ -45,6 +45,7 @@ jax.jit(jnp.sum, out_shardings=NamedSharding(mesh, P()))(rows).block_until_ready
     claim="pmap-silence.nothing-else-is-printed",
     left_out=OF_A_JOB,
     deadline_s=DEADLINE_S,
+    on_cpu=True,
     expect=of_jax(
         in_steps(returns(lambda place: [np.array([0])] * 2, text="no line of each process"), JOB)
     ),
@@ -76,6 +77,7 @@ print(json.dumps(counts))
     claim="pmap-silence.device-count-is-fixed",
     left_out=OF_A_JOB,
     deadline_s=DEADLINE_S,
+    on_cpu=True,
     expect=of_jax(
         in_steps(
             returns(

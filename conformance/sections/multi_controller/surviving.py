@@ -24,7 +24,7 @@ from conformance.worker.protocols import Cluster, Implementation
 FOUR = Topology(4, 1)
 GONE = r"SIGKILL \| sum "
 
-DEFAULTS = Defaults(left_out=OF_A_JOB, deadline_s=DEADLINE_S)
+DEFAULTS = Defaults(on_cpu=True, left_out=OF_A_JOB, deadline_s=DEADLINE_S)
 
 
 def killed(process: int) -> str:

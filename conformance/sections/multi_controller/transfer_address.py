@@ -119,6 +119,7 @@ PUTS: Mapping[str, Put] = table(
     title="With `jax_cross_host_transfer_socket_address`, {put.text}.",
     fact="multi_controller.transfer-address",
     left_out=OF_A_JOB,
+    on_cpu=True,
     expect=lambda put: of_jax(
         every(*(prints_lines(n, "made", f"put {one}") for n, one in enumerate(put.held)))
     ),
@@ -185,6 +186,7 @@ def refused(unequal: Unequal) -> Expectation:
     ),
     fact="multi_controller.transfer-address-unequal",
     left_out=OF_A_JOB,
+    on_cpu=True,
     expect=lambda unequal: of_jax(refused(unequal)),
     deadline_s=DEADLINE_S,
 )
@@ -198,6 +200,7 @@ def put_unequal(impl: Implementation, cluster: Cluster, unequal: Unequal) -> Non
     "multi_controller.transfer-address.port-zero",
     claim=EQUAL,
     left_out=OF_A_JOB,
+    on_cpu=True,
     expect=of_jax(
         every(*(prints_lines(n, "made", f"put {one}") for n, one in enumerate(PUTS["halves"].held)))
     ),

@@ -101,6 +101,7 @@ USES: Mapping[str, Use] = table(
     use=USES,
     title="Two devices in one process and one in the other: {use.title}",
     left_out=OF_A_JOB,
+    on_cpu=True,
     expect=lambda use: of_jax(
         every(*(prints_lines(n, "sum 6.0", f"got {said}") for n, said in enumerate(use.said)))
     ),

@@ -184,6 +184,7 @@ def as_often(case: Calls) -> Columns:
     "silences.retraces.{case}",
     case=CALLS,
     title="A mapped function called with {case.text} is traced as often as under legacy pmap.",
+    needs=lambda case: devices(8) if fewer in case.given else None,  # half of them is four rows
     expect=as_often,
 )
 def traced(impl: Implementation, cluster: Cluster, case: Calls) -> None:

@@ -45,6 +45,17 @@ def test_a_clause_says_where_it_does_not_apply(clause: Any, topology: Topology, 
     assert (skipped.judgement, skipped.lacks) == (found, ())
 
 
+def test_processes_on_cpu_say_nothing_of_another_platform() -> None:
+    on_cpu = clause_of(RIGHT, topologies=("1x8",), on_cpu=True)
+    for platform in ("cpu", TPU_COMPILE):
+        assert skipped_everywhere(on_cpu, NEW_PMAP, ONE, platform) is None
+    found = skip(on_cpu, NEW_PMAP, ONE, has(platform="cuda"))
+    assert found is not None
+    assert found.judgement.verdict == Verdict.NOT_APPLICABLE
+    assert "says nothing about cuda" in found.judgement.reason
+    assert skip(clause_of(RIGHT, topologies=("1x8",)), NEW_PMAP, ONE, has(platform="cuda")) is None
+
+
 def has(**facts: Any) -> dict[str, Any]:
     return {**FACTS, "unknown": [], **facts}
 
