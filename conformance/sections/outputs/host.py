@@ -23,7 +23,7 @@ from conformance.sections.outputs import (
     unless_shard_map,
 )
 from conformance.spec.arrays import returns_host
-from conformance.spec.clause import clause, processes
+from conformance.spec.clause import clause, devices, processes
 from conformance.spec.columns import Columns, everywhere
 from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
@@ -207,7 +207,11 @@ def index_last(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(lambda x: np.asarray(x[-1]), doubled_rows(impl, cluster))
 
 
-@DEFAULTS.clause("outputs.host.index-number", expect=host_sees(number_of_own, number_of_all))
+@DEFAULTS.clause(
+    "outputs.host.index-number",
+    needs=devices(2),  # for a second row
+    expect=host_sees(number_of_own, number_of_all),
+)
 def index_number(impl: Implementation, cluster: Cluster) -> None:
     """`float(x[1, 2])` of a mapped function's output."""
     cluster.twice(lambda x: np.float32(float(x[1, 2])), doubled_rows(impl, cluster))
