@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from conformance.model.records import JAX
 from reports.analysis.effects.changed import Upgrade
@@ -20,10 +20,9 @@ from reports.store.results import Results
 def without_libraries(found: Upgrade) -> Upgrade:
     """Return an upgrade without the entries that follow the version of a library."""
     own = rewrites()
-    entries = tuple(
-        one for one in found.entries if one.cause is None or not own.library_of(one.cause.cause)
+    return found.only(
+        lambda one: one.cause is None or not own.library_of(one.cause.cause), count_others=False
     )
-    return replace(found, entries=entries)
 
 
 def library_changes(pairs: Iterable[Pair], jax: str) -> tuple[Rewrite, ...]:
