@@ -164,8 +164,8 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
         "removed",
         _table(names, with_page(effects.results)),
         "My import fails: names that JAX removed",
-        f"Public names of JAX that {names.releases[-1]} no longer has: since when, and what JAX says "
-        f"of a replacement. The oldest release looked at is {names.releases[0]}.",
+        f"Public names of JAX that {names.releases[-1]} no longer has: since when, and what JAX "
+        f"says of a replacement. The oldest release looked at is {names.releases[0]}.",
     )
     yield Asset(DATA, lambda: as_text(names))
     issues = issues_by_name(effects.results)
