@@ -41,7 +41,7 @@ class Group(StrEnum):
 
 _HEADINGS = {
     Group.DIES: "Crashes and hangs",
-    Group.WRONG_NUMBERS: "Silently returns wrong values",
+    Group.WRONG_NUMBERS: "Wrong values",
     Group.RAISES: "New errors",
     Group.OTHER_ERROR: "Other errors than before",
     Group.MOVES_MORE: "Extra communication or computation",
