@@ -520,7 +520,7 @@ _BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
 _NOW = {
     Group.RAISES: "Raises an error now, as expected",
     Group.WARNS: "Warns now, as expected",
-    Group.LIES: "Has the expected placement now",
+    Group.LIES: "Has the expected sharding now",
 }
 _IN_TEST = {
     Group.RAISES: "Raises an error now, as expected, in a test of: ",
@@ -528,6 +528,6 @@ _IN_TEST = {
 }
 _TITLES = {
     Group.MOVES_MORE: "{}",
-    Group.LIES: "A result has another placement: {}",
+    Group.LIES: "The sharding of a result differs: {}",
     Group.WARNS: "A warning: {}",
 }
