@@ -177,11 +177,6 @@ class UpgradeView:
         return MOST_SILENT
 
     @property
-    def names(self) -> str:
-        """What the names in the edits' code are, in one line."""
-        return rewrites().names
-
-    @property
     def prelude(self) -> str:
         """The lines that precede the lines of edits when they are run."""
         return rewrites().prelude.strip()
