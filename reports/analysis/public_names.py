@@ -131,6 +131,10 @@ class Names:
         at = self.releases.index(release)
         return self.releases[at - 1] if at else ""
 
+    def gone_since(self, name: Name) -> str:
+        """Return the first release without a name; whether earlier ones had it may be unknown."""
+        return f"{name.gone} or earlier" if name.gone == self.releases[0] else name.gone
+
     def gone_in(self, old: str, new: str) -> tuple[Name, ...]:
         """Return those that went away in `old`, in `new` or between them."""
         before, after = _numbers(old), _numbers(new)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -41,7 +41,7 @@ class Group(StrEnum):
 
 _HEADINGS = {
     Group.DIES: "Crashes and hangs",
-    Group.WRONG_NUMBERS: "Silently returns wrong values",
+    Group.WRONG_NUMBERS: "Wrong values",
     Group.RAISES: "New errors",
     Group.OTHER_ERROR: "Other errors than before",
     Group.MOVES_MORE: "Extra communication or computation",
@@ -97,7 +97,13 @@ class Seen(NamedTuple):
     shown: ShownEffect
     verdict: Verdict
     before: Verdict | None  # at the old side; None where the baseline says nothing of it
+    fact: str
     alone: bool = False
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Return its number of processes and its fact, by which tests are counted."""
+        return processes(self.topology), self.fact
 
     @property
     def matters(self) -> frozenset[str]:
@@ -161,14 +167,6 @@ class Entry:
         return any(not one.shown.refused for one in self.seen)
 
     @cached_property
-    def clauses_in(self) -> Mapping[str, frozenset[str]]:
-        """Return its clauses by the number of processes for which they matter; "" for any."""
-        found: dict[str, frozenset[str]] = {"": frozenset(self.clauses)}
-        for where in self.matters:
-            found[where] = frozenset(one.clause for one in self.seen if where in one.matters)
-        return found
-
-    @cached_property
     def second_call(self) -> bool:
         """Return whether for any program the first call succeeds and the second fails."""
         return any(one.shown.second_call for one in self.seen)
@@ -185,21 +183,54 @@ def in_processes(entries: Iterable[Entry]) -> str:
     return f"{place}; not tested with several" if more else place
 
 
+def facts(some: Iterable[tuple[str, str]], place: str) -> set[str]:
+    """Return the facts of one number of processes, or of any if `place` is empty."""
+    return {fact for where, fact in some if place in (where, "")}
+
+
 @dataclass(frozen=True, slots=True)
 class Upgrade:
     """Everything that changes from one side to another; counts are of programs, which are facts.
 
-    `same_of` is `same` and `compared` with one process and with several.
+    `compared_of` counts the compared facts by number of processes, "" for any; `differing` are
+    those that an entry shows, each with its number of processes.
     """
 
     old: Side
     new: Side
     entries: tuple[Entry, ...]
-    same: int
     same_cells: int
-    compared: int
+    compared_of: Mapping[str, int]
+    differing: frozenset[tuple[str, str]]
     missing: tuple[tuple[str, int], ...]  # why programs were not compared, and how many cells
-    same_of: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def compared(self) -> int:
+        """Return how many facts were compared."""
+        return self.compared_of[""]
+
+    @property
+    def same(self) -> int:
+        """Return how many of them are the same."""
+        return self.same_of("")
+
+    def same_of(self, place: str) -> int:
+        """Return how many facts are the same with one process, with several, or "" with any."""
+        return self.compared_of[place] - len(facts(self.differing, place))
+
+    def only(self, wanted: Callable[[Entry], bool], *, count_others: bool = True) -> Upgrade:
+        """Return the upgrade with the wanted entries alone.
+
+        A fact that no other entry shows counts as the same, or as not compared.
+        """
+        entries = tuple(filter(wanted, self.entries))
+        differing = self.differing & {one.place for entry in entries for one in entry.seen}
+        others = frozenset() if count_others else self.differing - differing
+        compared_of = {
+            place: count - len(facts(others, place) - facts(differing, place))
+            for place, count in self.compared_of.items()
+        }
+        return replace(self, entries=entries, compared_of=compared_of, differing=differing)
 
     def entries_in(self, group: Group) -> tuple[Entry, ...]:
         """Return the entries of a group."""

@@ -18,7 +18,7 @@ class Severity(StrEnum):
     """The severity of a wrong statement: what happens to a program that relies on it."""
 
     DIES = "crashes or hangs"
-    WRONG_NUMBERS = "silently gives wrong values"
+    WRONG_NUMBERS = "wrong values"
     FIX_FAILS = "the documented fix does not work"
     RAISES = "raises an undocumented error"
     COSTS = "communicates or stores something else than documented"

@@ -26,6 +26,7 @@ from reports.analysis.effects.changed import (
     Group,
     Seen,
     Upgrade,
+    facts,
     processes,
 )
 from reports.analysis.effects.derive import OF_ALL_ROWS, alone, failing
@@ -152,20 +153,14 @@ class _Made:
             more = not (compared and entry.ran_before), not compared
             return groups.index(entry.group), *more, -entry.programs, entry.title
 
-        facts = {
-            group: (_facts(self.compared, group), _facts(self.changed, group))
-            for group in (ONE, SEVERAL)
-        }
-        compared, changed = (set.union(*some) for some in zip(*facts.values(), strict=True))
         entries = (self._entry(key, some) for key, some in self.found.items())
         return Upgrade(
             self.old,
             self.new,
             tuple(sorted(entries, key=order)),
-            same=len(compared - changed),
             same_cells=self.same_cells,
-            compared=len(compared),
-            same_of={group: (len(ran - other), len(ran)) for group, (ran, other) in facts.items()},
+            compared_of={place: len(facts(self.compared, place)) for place in ("", ONE, SEVERAL)},
+            differing=frozenset(self.compared & self.changed),
             missing=tuple(
                 (f"{verdict.value} under {self.old if of_old else self.new}", count)
                 for (verdict, of_old), count in self.missing.most_common()
@@ -226,7 +221,13 @@ class _Made:
             return None, False
         was = None if before is None else before.outcome.verdict
         seen = Seen(
-            row.clause.clause, row.topology, shown, other.outcome.verdict, was, _alone(row.clause)
+            row.clause.clause,
+            row.topology,
+            shown,
+            other.outcome.verdict,
+            was,
+            row.fact,
+            _alone(row.clause),
         )
         # A repair is told by what was wrong; or by what lets pass now what was refused.
         cells_described = (
@@ -467,11 +468,6 @@ def _place(row: Row) -> tuple[str, str]:
     return processes(row.topology), row.fact
 
 
-def _facts(some: Iterable[tuple[str, str]], group: str) -> set[str]:
-    """Return the facts of one number of processes."""
-    return {fact for where, fact in some if where == group}
-
-
 _MOVED = {
     Group.OUTPUT: Effect.OTHER_OUTPUT,
     Group.TAKEN: Effect.TAKEN,
@@ -524,7 +520,7 @@ _BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
 _NOW = {
     Group.RAISES: "Raises an error now, as expected",
     Group.WARNS: "Warns now, as expected",
-    Group.LIES: "Has the expected placement now",
+    Group.LIES: "Has the expected sharding now",
 }
 _IN_TEST = {
     Group.RAISES: "Raises an error now, as expected, in a test of: ",
@@ -532,6 +528,6 @@ _IN_TEST = {
 }
 _TITLES = {
     Group.MOVES_MORE: "{}",
-    Group.LIES: "A result has another placement: {}",
+    Group.LIES: "The sharding of a result differs: {}",
     Group.WARNS: "A warning: {}",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from conformance.model.records import JAX
 from reports.analysis.effects.changed import Upgrade
@@ -20,10 +20,9 @@ from reports.store.results import Results
 def without_libraries(found: Upgrade) -> Upgrade:
     """Return an upgrade without the entries that follow the version of a library."""
     own = rewrites()
-    entries = tuple(
-        one for one in found.entries if one.cause is None or not own.library_of(one.cause.cause)
+    return found.only(
+        lambda one: one.cause is None or not own.library_of(one.cause.cause), count_others=False
     )
-    return replace(found, entries=entries)
 
 
 def library_changes(pairs: Iterable[Pair], jax: str) -> tuple[Rewrite, ...]:
@@ -59,13 +58,17 @@ def libraries_between(old_jax: str, new_jax: str) -> Libraries:
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """Functions of a library that raise from a JAX on: up to version `raises`, not in `works`."""
+    """Functions of a library that raise from a JAX on: up to version `raises`.
+
+    `works` is the oldest version with which they were run on the new JAX of the upgrade, and work.
+    """
 
     library: str
     functions: tuple[str, ...]
     raises: str
     works: str
     jax: str
+    new_jax: str
     error: str
 
     @property
@@ -73,10 +76,10 @@ class Outdated:
         """What raises where, and what works."""
         names = ", ".join(f"`{name}`" for name in self.functions)
         raises = "raises" if len(self.functions) == 1 else "raise"
-        instead = f" {self.library} {self.works} works." if self.works else ""
+        works = f" {self.library} {self.works} works on JAX {self.new_jax}." if self.works else ""
         return (
             f"{self.library} {self.raises} or older, on JAX {self.jax} or later: {names} {raises} "
-            f"{self.error.partition(':')[0]}.{instead}"
+            f"{self.error.partition(':')[0]}.{works}"
         )
 
 
@@ -95,7 +98,7 @@ def outdated(
                 since = _since(use.error, gone) or one.jax
                 found.setdefault((one.library, since), []).append((one, function, use.error))
     return tuple(
-        _outdated(pairs, library, since, some)
+        _outdated(pairs, library, since, new_jax, some)
         for (library, since), some in found.items()
         if version_order(old_jax) < version_order(since) <= version_order(new_jax)
     )
@@ -106,7 +109,11 @@ def _since(error: str, gone: Mapping[str, str]) -> str:
 
 
 def _outdated(
-    pairs: Sequence[Pair], library: str, since: str, some: Sequence[tuple[Pair, str, str]]
+    pairs: Sequence[Pair],
+    library: str,
+    since: str,
+    new_jax: str,
+    some: Sequence[tuple[Pair, str, str]],
 ) -> Outdated:
     functions = tuple(dict.fromkeys(function for _, function, _ in some))
     newest = max((one.version for one, _, _ in some), key=version_order)
@@ -114,12 +121,14 @@ def _outdated(
         one.version
         for one in pairs
         if one.library == library
-        and version_order(one.jax) >= version_order(since)
+        and one.jax == new_jax
         and all(name in one.uses and not one.uses[name].error for name in functions)
         and version_order(one.version) > version_order(newest)
     ]
     works.sort(key=version_order)
-    return Outdated(library, functions, newest, works[0] if works else "", since, some[-1][2])
+    return Outdated(
+        library, functions, newest, works[0] if works else "", since, new_jax, some[-1][2]
+    )
 
 
 def versions_of(results: Results, library: str) -> Mapping[str, str]:

@@ -23,6 +23,11 @@ class RiskKind(StrEnum):
     COSTS = "costs"
 
     @property
+    def heading(self) -> str:
+        """The heading of a column of counts."""
+        return "Wrong values" if self is RiskKind.WRONG else self.value.capitalize()
+
+    @property
     def words(self) -> str:
         """What is counted, in words."""
         return _WORDS[self]
@@ -34,13 +39,13 @@ class RiskKind(StrEnum):
 
 _WORDS = {
     RiskKind.FATAL: "crashes and hangs",
-    RiskKind.WRONG: "silent wrong values",
+    RiskKind.WRONG: "wrong values",
     RiskKind.ERRORS: "errors",
     RiskKind.COSTS: "extra communication, memory or time of calls",
 }
 _ONE = {
     RiskKind.FATAL: "crash or hang",
-    RiskKind.WRONG: "silent wrong value",
+    RiskKind.WRONG: "wrong value",
     RiskKind.ERRORS: "error",
 }
 _OF_EFFECT = {

@@ -49,7 +49,7 @@ from reports.render.site.memory import notes
 from reports.render.site.names import implementation_words, section_words
 from reports.render.site.page import MOST_BYTES, Asset, Page, Pages
 from reports.render.site.parallel import AT_ONCE, WORTH, batches, in_parallel
-from reports.render.site.shared_lines import FILES, Lines
+from reports.render.site.shared_lines import FILES, Lines, add
 from reports.render.site.shared_lines import files as files_of_lines
 from reports.render.site.text import (
     bare_quotes,
@@ -168,7 +168,7 @@ def build(results: Results, directory: Path, repository: str = "") -> int:
         def fill(new: Path) -> Iterator[str]:
             lines: dict[str, str] = {}
             for names, more in _of_batches(partial(_put, rendered, new), rendered):
-                lines.update(more)
+                add(lines, more)
                 yield from names
             for path, text in files_of_lines(lines):
                 yield put(new, path, text)
@@ -190,7 +190,7 @@ def render(results: Results, repository: str = "") -> dict[str, str]:
     site, lines = dict[str, str](), dict[str, str]()
     for some, more in _of_batches(partial(_texts, rendered), rendered):
         site.update(some)
-        lines.update(more)
+        add(lines, more)
     return {**site, **dict(files_of_lines(lines))}
 
 

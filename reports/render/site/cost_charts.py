@@ -159,9 +159,11 @@ def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to:
             own[jax] = None
         elif jax not in others.setdefault(version, []):
             others[version].append(jax)
-    parts = [f"{to} of the same JAX"] if own else []
-    parts += [f"for {', '.join(some)} {to} of JAX {version}" for version, some in others.items()]
-    return f"Divided by: {'; '.join(parts)}." if others else ""
+    parts = [f"{to} on the same JAX"] if own else []
+    parts += [
+        f"for JAX {', '.join(some)}, {to} on JAX {version}" for version, some in others.items()
+    ]
+    return f"Divisor: {'; '.join(parts)}." if others else ""
 
 
 def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:

@@ -36,16 +36,18 @@ class EntryView:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many known issues and programs a group has, in total or for one kind of topology."""
+    """How many known issues a group has, in total or for one kind of topology.
+
+    Not how many tests: a test with several issues would count several times.
+    """
 
     place: str
     causes: int
-    programs: int
 
     @property
     def words(self) -> str:
-        """The counts in words."""
-        return f"{counted(self.causes, 'issue')}, {counted(self.programs, 'test')}"
+        """The count in words."""
+        return counted(self.causes, "issue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
                 effect=min((e.effect for e in entries), key=lambda e: e.rank).value,
                 title=group.heading,
                 counts=tuple(
-                    _counted(results, [(one, *some) for one, some in folded], place)
+                    _counted([(one, *some) for one, some in folded], place)
                     for place in (EVERYWHERE, *_PLACES)
                 ),
                 lines=tuple(
@@ -108,14 +110,10 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
     return tuple(groups)
 
 
-def _counted(results: Results, defects: Sequence[Sequence[Entry]], place: str) -> Counted:
+def _counted(defects: Sequence[Sequence[Entry]], place: str) -> Counted:
     wanted = {"one": ONE, "several": SEVERAL}.get(place, "")
-    clauses = [
-        frozenset().union(*(entry.clauses_in.get(wanted, ()) for entry in entries))
-        for entries in defects
-    ]
-    facts = [{results.clauses[one].fact or one for one in some} for some in clauses]
-    return Counted(place, sum(map(bool, facts)), sum(map(len, facts)))
+    shown = (any(not wanted or wanted in one.matters for one in some) for some in defects)
+    return Counted(place, sum(shown))
 
 
 def entry_view(results: Results, found: Upgrade, entry: Entry, *, part: bool = False) -> EntryView:

@@ -221,8 +221,12 @@ def _leaf(leaf: LeafView) -> LeafView:
 def observed_lines(view: ObservedView) -> Iterator[str]:
     """Yield what a process saw, or several that saw the same."""
     yield view.who
+    shown: StepView | None = None
     for step in view.steps:
-        yield from _indented(_step_lines(step))
+        repeats = shown is not None and step.leaves == shown.leaves and step.tree == shown.tree
+        yield from _indented(_step_lines(step, shown if repeats else None))
+        if not repeats:
+            shown = step
     yield from _indented([f"ran: {view.ran}"] if view.ran else [])
     yield from _indented([view.rest] if view.rest else [])
 
@@ -283,12 +287,17 @@ def joined(some: Iterable[Finding]) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _step_lines(step: StepView) -> Iterator[str]:
+def _step_lines(step: StepView, same: StepView | None) -> Iterator[str]:
+    """Yield what a step did; the arrays of `same`, an earlier step with equal ones, are named."""
     cost = f" ({step.seconds})" if step.seconds else ""
     yield f"{step.name}: {step.outcome} {step.headline}".rstrip() + cost
-    below = [step.message, f"tree {step.tree}" if step.tree else ""]
-    for leaf in step.leaves:
-        below += _leaf_lines(leaf, len(step.leaves) > 1)
+    below = [step.message]
+    if same is not None and step.leaves:
+        below.append(f"the same as: {same.name}")
+    else:
+        below.append(f"tree {step.tree}" if step.tree else "")
+        for leaf in step.leaves:
+            below += _leaf_lines(leaf, len(step.leaves) > 1)
     below += (f"compiled {one}" for one in step.programs)
     below += (f"warning {one}" for one in step.warnings)
     below += (f"log {one}" for one in step.logs)

@@ -139,7 +139,7 @@ def pages(effects: Effects, some: Sequence[Hazard]) -> Iterator[Page]:
         "hazards",
         hazards_page(effects, some),
         "Crashes, hangs and wrong values",
-        "Crashes, hangs, silent wrong values and second calls that fail, by version.",
+        "Crashes, hangs, wrong values and second calls that fail, by version.",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.model.verdicts import Verdict
@@ -136,9 +136,9 @@ def inside_page(effects: Effects) -> InsidePage:
     """Return both tables."""
     versions = jax_versions(effects.results)
     words = {ONE: "One process", SEVERAL: "Several processes"}
-    outcomes, tables = _outcomes(effects.results), []
+    outcomes, gone, tables = _outcomes(effects.results), _removed(effects.results), []
     for kind in KINDS:
-        rows = tuple(_rows(effects, outcomes, kind, versions))
+        rows = tuple(_rows(effects, outcomes, gone, kind, versions))
         if rows:
             tables.append(InsideTable(words[kind], _answer(rows), rows))
     known = frozenset(effects.results.causes)
@@ -150,7 +150,11 @@ def _clauses(results: Results, pattern: str) -> tuple[str, ...]:
 
 
 def _rows(
-    effects: Effects, outcomes: _Outcomes, kind: str, versions: Sequence[str]
+    effects: Effects,
+    outcomes: _Outcomes,
+    gone: Collection[Where],
+    kind: str,
+    versions: Sequence[str],
 ) -> Iterator[InsideRow]:
     for transform, by in TRANSFORMS:
         clauses = _clauses(effects.results, by[kind])
@@ -162,11 +166,22 @@ def _rows(
                 )
         for name in (LEGACY, NEW):
             cells = tuple(
-                _cell(effects, Where(name, jax), kind, found.get((name, jax), ()))
+                InsideCell(jax, REMOVED, "g-none")
+                if Where(name, jax) in gone
+                else _cell(effects, Where(name, jax), kind, found.get((name, jax), ()))
                 for jax in versions
             )
             if any(one.says not in (NOT_RUN, REMOVED) for one in cells):
                 yield InsideRow(transform, name, clause_path(clauses[0]), cells)
+
+
+def _removed(results: Results) -> frozenset[Where]:
+    """Return the implementations that a version no longer has, of whichever test is said so."""
+    return frozenset(
+        Where(key.implementation, key.target.jax or "")
+        for key, outcome in results.outcomes.items()
+        if outcome.verdict is Verdict.REMOVED
+    )
 
 
 def _outcomes(results: Results) -> _Outcomes:
@@ -185,11 +200,9 @@ def _cell(
     effects: Effects, where: Where, kind: str, some: Iterable[tuple[CellKey, Outcome]]
 ) -> InsideCell:
     """Return the most severe effect of the tests in a version."""
-    each = list(some)
-    ran = [(key, one) for key, one in each if one.verdict in RAN]
+    ran = [(key, one) for key, one in some if one.verdict in RAN]
     if not ran:
-        gone = any(one.verdict is Verdict.REMOVED for _, one in each)
-        return InsideCell(where.jax, REMOVED if gone else NOT_RUN, "g-none")
+        return InsideCell(where.jax, NOT_RUN, "g-none")
     found = [_effect(effects, where, kind, key, one) for key, one in ran]
     bad = [one for one in found if one is not None]
     if not bad:
@@ -225,6 +238,6 @@ def _answer(rows: Sequence[InsideRow]) -> str:
     jax = rows[0].cells[-1].jax
     where = f"on JAX {jax}, {implementation_words(NEW)}"
     if list(newest) == [WORKS]:
-        return f"Yes: {where} gives the right values inside all of them."
+        return f"Yes: {where} works inside all of them."
     parts = "; ".join(f"{says} inside {', '.join(some)}" for says, some in newest.items())
     return f"{'In part' if WORKS in newest else 'No'}, {where}: {parts}."

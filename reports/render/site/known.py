@@ -126,7 +126,7 @@ def pages(effects: Effects) -> Iterator[Page]:
                     for jax in jax_versions(results)
                     if jax.count(".") == 3
                 ),
-                tuple((one.value, one.words) for one in RiskKind),
+                tuple((one.heading, one.words) for one in RiskKind),
             ),
             "Which version is safest",
             "Known issues that an ordinary program can meet, by version and severity.",

@@ -33,6 +33,7 @@ class Row:
 
     name: Name
     has_page: bool
+    since: str = ""
 
     @property
     def href(self) -> str:
@@ -163,8 +164,8 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
         "removed",
         _table(names, with_page(effects.results)),
         "My import fails: names that JAX removed",
-        f"Public names of JAX that went away between {names.releases[0]} and {names.releases[-1]}: "
-        "since when, and what JAX says of a replacement.",
+        f"Public names of JAX that {names.releases[-1]} no longer has: since when, and what JAX "
+        f"says of a replacement. The oldest release looked at is {names.releases[0]}.",
     )
     yield Asset(DATA, lambda: as_text(names))
     issues = issues_by_name(effects.results)
@@ -184,7 +185,7 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
                 names.releases[-1],
                 issues.get(one.text, ()),
             ),
-            f"`{one.text}` is removed in JAX {one.gone}",
+            f"`{one.text}` is removed in JAX {names.gone_since(one)}",
             (errors(one) or (f"{one.text} is gone.",))[0],
         )
 
@@ -200,7 +201,7 @@ def issues_by_name(results: Results) -> Mapping[str, tuple[Link, ...]]:
 
 def _table(names: Names, paged: frozenset[Name]) -> RemovedPage:
     def rows(some: Iterable[Name]) -> tuple[Row, ...]:
-        return tuple(Row(one, one in paged) for one in some)
+        return tuple(Row(one, one in paged, names.gone_since(one)) for one in some)
 
     return RemovedPage(
         oldest=names.releases[0],

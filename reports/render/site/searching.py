@@ -246,8 +246,9 @@ def _reported() -> dict[str, list[str]]:
 
 def _removed(results: Results) -> Iterator[Entry]:
     """Names that JAX removed or warns of, by the errors that a program with them ends with."""
-    for one in load_names().names:
-        until = f"removed in JAX {one.gone}" if one.gone else "deprecated"
+    names = load_names()
+    for one in names.names:
+        until = f"removed in JAX {names.gone_since(one)}" if one.gone else "deprecated"
         yield Entry(
             "removed",
             f"{one.text}: {until}",

@@ -128,10 +128,8 @@ class UpgradeView:
     @property
     def same(self) -> tuple[tuple[str, int, int], ...]:
         """How many tests give the same result, of how many: of all, and by processes."""
-        found = self.found
-        sizes = {"one": ONE, "several": SEVERAL}
-        each = ((place, *found.same_of.get(words, (0, 0))) for place, words in sizes.items())
-        return (("all", found.same, found.compared), *each)
+        found, places = self.found, {"all": "", "one": ONE, "several": SEVERAL}
+        return tuple((css, found.same_of(at), found.compared_of[at]) for css, at in places.items())
 
     @cached_property
     def counted_rare(self) -> tuple[tuple[str, int], ...]:
@@ -177,11 +175,6 @@ class UpgradeView:
     def most_silent(self) -> int:
         """Return how many of them are shown unfolded."""
         return MOST_SILENT
-
-    @property
-    def names(self) -> str:
-        """What the names in the edits' code are, in one line."""
-        return rewrites().names
 
     @property
     def prelude(self) -> str:

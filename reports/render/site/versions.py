@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -206,7 +206,7 @@ def _compared(found: Upgrade) -> Upgrade:
 
     Hazards are listed separately.
     """
-    return replace(found, entries=tuple(one for one in found.entries if _is_new(one)))
+    return found.only(_is_new)
 
 
 def _is_new(entry: Entry) -> bool:

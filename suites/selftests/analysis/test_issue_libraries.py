@@ -17,6 +17,7 @@ PAIRS = (
     Pair("flax", "0.12.4", "0.9.0", "3.11"),
     Pair("flax", "0.12.6", "0.10.2", "3.11", True, uses={"replicate": Use(error=GONE)}),
     Pair("flax", "0.12.8", "0.10.2", "3.11", uses={"replicate": Use()}),
+    Pair("flax", "0.12.12", "0.12.0", "3.13", uses={"replicate": Use()}),
 )
 
 
@@ -27,7 +28,7 @@ def test_changes_are_listed_that_the_newest_version_beside_the_jax_has() -> None
 
 
 def test_an_old_version_raises_from_the_release_on_that_removed_the_name() -> None:
-    [one] = outdated(PAIRS, NAMES, "0.9.2", "0.10.0")
+    [one] = outdated(PAIRS, NAMES, "0.9.2", "0.10.2")
 
     assert (one.raises, one.works, one.jax, one.functions) == (
         "0.12.6",
@@ -37,8 +38,13 @@ def test_an_old_version_raises_from_the_release_on_that_removed_the_name() -> No
     )
     assert one.sentence == (
         "flax 0.12.6 or older, on JAX 0.10.0 or later: `replicate` raises AttributeError. "
-        "flax 0.12.8 works."
+        "flax 0.12.8 works on JAX 0.10.2."
     )
+    # A version works beside a JAX with which it was run, and beside no other.
+    assert [outdated(PAIRS, NAMES, "0.9.2", jax)[0].works for jax in ("0.10.0", "0.12.0")] == [
+        "",
+        "0.12.12",
+    ]
     assert outdated(PAIRS, NAMES, "0.8.0", "0.9.2") == ()
     assert outdated(PAIRS, NAMES, "0.10.0", "0.12.0") == ()
 

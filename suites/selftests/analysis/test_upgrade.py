@@ -174,6 +174,35 @@ def test_groups_come_in_the_order_of_asking() -> None:
     assert (found.same, found.compared) == (1, 5)
 
 
+def test_what_a_page_leaves_out_does_not_count_as_different() -> None:
+    found = made(
+        cause("one"),
+        *known("errors.a", "one", FAILS),
+        *changed("errors.b", returned([2.0])),
+        *changed("errors.c", FINE),
+    )
+    assert (found.same, found.compared) == (1, 3)
+
+    without = found.only(lambda entry: entry.cause is None)
+    assert (without.same, without.compared) == (2, 3)
+    uncounted = found.only(lambda entry: entry.cause is None, count_others=False)
+    assert (uncounted.same, uncounted.compared) == (1, 2)
+    assert (uncounted.same_of(ONE), uncounted.compared_of[ONE]) == (1, 2)
+
+
+def test_what_has_no_result_before_does_not_count_as_different() -> None:
+    """It is compared with one process only, and wrong with several, where nothing ran before."""
+    found = made(
+        program("errors.a"),
+        ran("errors.a", FROM, FINE),
+        ran("errors.a", TO, FINE),
+        ran("errors.a", TO, WRONG, topology="2x2", verdict="deviates", findings=[SAW]),
+    )
+
+    assert [entry.compared for entry in found.entries] == [False]
+    assert (found.same, found.compared) == (1, 1)
+
+
 def test_the_smallest_program_is_the_example() -> None:
     found = made(
         *changed("errors.a", FAILS, source="x = 1\n" * 9),

@@ -123,7 +123,7 @@ def search_rows(site: Mapping[str, str]) -> list[list[Any]]:
 
 
 def shared_lines(site: Mapping[str, str]) -> dict[str, str]:
-    """The lines that the folded lists of several pages share, by key."""
+    """The lines that lists of several pages share, and these lists' keys of lines, by key."""
     parts = (site[name] for name in site if name.startswith("lines-"))
     rows = (row.rstrip(",") for part in parts for row in part.splitlines())
     return dict(json.loads(row) for row in rows if row.startswith("["))
@@ -134,7 +134,7 @@ def with_lines(site: Mapping[str, str]) -> dict[str, str]:
     lines = shared_lines(site)
 
     def filled(found: re.Match[str]) -> str:
-        return f">{''.join(lines[key] for key in found[1].split())}<"
+        return f">{''.join(lines[key] for key in lines[found[1]].split())}<"
 
     return {
         path: re.sub(r' data-lines="([^"]*)"><', filled, text) if path.endswith(".html") else text

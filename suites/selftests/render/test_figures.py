@@ -249,7 +249,7 @@ def test_a_ratio_names_the_version_of_the_other_side_and_why_there_is_none(tmp_p
     chart = group.figures[0].chart
     assert chart.upwards == "times legacy pmap"
     assert chart.note == (
-        "Divided by: legacy pmap of the same JAX; for 0.12.0.1 legacy pmap of JAX 0.9.0."
+        "Divisor: legacy pmap on the same JAX; for JAX 0.12.0.1, legacy pmap on JAX 0.9.0."
     )
     assert [one.name for one in chart.series] == ["legacy pmap", "new pmap"]
     assert dict(chart.table)["0.12.0.1"][0] == "gone"

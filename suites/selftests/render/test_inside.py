@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from records import cause, deviation, finding, returned
+from records import Record, cause, deviation, finding, returned
 from site_pages import links_in, tree
 from two_sides import FAILS, FINE, TO, program, ran, read
 
@@ -15,7 +15,7 @@ WRONG = finding("same shape, wrong values: [2.]", "value")
 SPANS = "transformed-map-spans-one-process"
 
 
-def page() -> InsidePage:
+def page(*more: Record) -> InsidePage:
     """What is right under jit in one process, and wrong in several; half of scan raises."""
     entry = deviation(cause=SPANS)
     wrong = {"verdict": "known deviation", "deviation": entry, "findings": [WRONG]}
@@ -26,6 +26,7 @@ def page() -> InsidePage:
         ran(several, TO, returned([2.0]), topology="2x2", **wrong),
         ran("silences.of-map.scan", TO, FAILS),
         ran("silences.of-map.while", TO, FINE),
+        *more,
     ]
     clauses = [program(id) for id in dict.fromkeys(one["clause"] for one in cells)]
     return inside.inside_page(Effects(read(*clauses, cause(SPANS), *cells)))
@@ -43,6 +44,15 @@ def test_one_process_and_several_have_their_own_answer() -> None:
     assert says == {"legacy_pmap": ["works", "not run"], "new_pmap": ["not run", "wrong values"]}
     assert one.answer.startswith("In part, on JAX 0.9.0")
     assert several.answer == "No, on JAX 0.9.0, new pmap: wrong values inside jax.jit."
+
+
+def test_a_version_without_an_implementation_lacks_it_for_every_test() -> None:
+    """Also for those that were not run there."""
+    gone = ran("silences.of-map.while", "legacy_pmap@0.9.0", verdict="removed", observations=[])
+    _, several = page(gone).tables
+    says = {row.implementation: [cell.says for cell in row.cells] for row in several.rows}
+
+    assert says["legacy_pmap"] == ["works", "removed"]
 
 
 def test_the_first_page_asks_what_its_site_answers() -> None:

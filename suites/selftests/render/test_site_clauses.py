@@ -19,6 +19,7 @@ from records import (
     finding,
     observation,
     raised,
+    returned,
     sample_step,
     shows,
     target,
@@ -36,9 +37,11 @@ from reports.render.site.build import Frame, environment, render
 from reports.render.site.causes import causes
 from reports.render.site.clauses import ClausePage, pages
 from reports.render.site.columns import columns
+from reports.render.site.evidence import observed_lines
 from reports.render.site.marks import Mark
 from reports.render.site.matrix import PartView, Section
 from reports.render.site.matrix import pages as matrix_pages
+from reports.render.site.observed import observed
 from reports.render.site.page import MOST_BYTES, Page
 from reports.store.results import Results
 
@@ -461,3 +464,16 @@ def test_where_only_the_core_tests_ran_is_said_once() -> None:
     )
     text = text_in(tree(made["clauses/errors.a.html"]))
     assert "Not run on JAX 0.8.0 with 2x2: only the core tests ran there." in text
+
+
+def test_equal_arrays_of_several_calls_are_shown_once() -> None:
+    calls = [
+        returned([1.0, 2.0], name="first call"),
+        returned([1.0, 2.0], name="second call"),
+        returned([3.0, 4.0], name="third call"),
+    ]
+    [view] = observed([{"process": 0, "steps": calls}])
+    lines = list(observed_lines(view))
+
+    assert [line.strip() for line in lines if "the same as" in line] == ["the same as: first call"]
+    assert [sum(value in line for line in lines) for value in ("1.0", "3.0")] == [1, 1]

@@ -128,10 +128,12 @@ def test_what_became_of_a_name() -> None:
     assert life(there(), there(), there(), there("W: use g")) == (
         Name("jax.f", "name", warned="0.10.0", warning="W: use g"),
     )
+    assert Names(VERSIONS, ()).gone_since(Name("jax.f", "name", gone="0.8.0")) == "0.8.0"
     # None of the releases has it: of interest only where JAX itself says what became of it.
     assert life(*4 * (gone(USUAL),)) == ()
     (explained,) = life(*4 * (gone("AttributeError: f was removed: use g"),))
     assert explained.gone == "0.7.2"
+    assert Names(VERSIONS, (explained,)).gone_since(explained) == "0.7.2 or earlier"
     # What one release cannot import says nothing.
     (found,) = life(there(), there(), ("unknown", "", ""), gone(USUAL))
     assert found.gone == "0.10.0"

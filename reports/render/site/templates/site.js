@@ -273,11 +273,12 @@ function chosenFilters(chosen) {
   if (chosen.use) for (const box of document.querySelectorAll("details[data-use]")) box.open = box.dataset.use === chosen.use;
 }
 
-/* Lines that many pages share stand in files of their own; a list says which of them are its. */
+/* Lines that many pages share stand in files of their own, as do the lists of their keys. */
 function filling() {
   const lines = new Map(self.pmapLines ?? []);
   for (const list of document.querySelectorAll("[data-lines]")) {
-    list.innerHTML = list.dataset.lines.split(" ").map((key) => lines.get(key) ?? "").join("");
+    const keys = lines.get(list.dataset.lines)?.split(" ") ?? [];
+    list.innerHTML = keys.map((key) => lines.get(key) ?? "").join("");
   }
 }
 
