@@ -115,7 +115,7 @@ def _without_comparison(row: Row, some: Mapping[str, Found]) -> Mapping[str, Fou
 
     They show the issue in every version, so that they do not tell what it changes.
     """
-    compared = {State.AFFECTED, State.FREE, State.OTHERWISE, State.PARTLY}
+    compared = {State.AFFECTED, State.FREE, State.OTHERWISE}
     if row[0] != JAX or any(one.state in compared for one in some.values()):
         return some
     return dict.fromkeys(some, NOT_TESTED)
@@ -181,7 +181,7 @@ def _seen(
     shows = key in shown
     holds = outcome.verdict is Verdict.CONFORMS
     by = "" if shows or holds else effects.cause_of(key.clause, outcome)
-    raises = holds and _raises(effects, key)
+    raises = not shows and _raises(effects, key)
     return Seen(shows, effect_of(key) if shows else None, holds, by, raises)
 
 

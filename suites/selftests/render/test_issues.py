@@ -11,6 +11,7 @@ from reports.analysis.effects.pairs import Effects
 from reports.analysis.issues.derive import issues
 from reports.analysis.issues.places import Where
 from reports.analysis.issues.risk import RiskKind, risk
+from reports.analysis.issues.states import State
 from reports.render.site.issues import grid, library_rows, place_rows
 from reports.render.site.known import SafeTable, safe_table
 from reports.render.site.uses import Use, default_implementation
@@ -135,7 +136,24 @@ def test_a_program_that_fails_by_another_issue_is_not_unaffected() -> None:
     effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), cause(PART), other))
 
     [row] = [one for one in grid(effects, Use.PMAP).rows if one.title == f"Title of {ORDINARY}"]
-    assert [cell.says for cell in row.cells] == ["another issue", "error (one process)"]
+    assert [cell.says for cell in row.cells] == [
+        "another issue: its tests raise",
+        "error (one process)",
+    ]
+
+
+def test_a_row_in_which_an_issue_never_shows_and_its_tests_fail_otherwise_is_left_out() -> None:
+    by_other = deviation(cause=PART)
+    others = [
+        ran("idioms.a", side, FAILS, topology="2x2", verdict="known deviation", deviation=by_other)
+        for side in ("new_pmap@0.8.0", "new_pmap@0.9.0")
+    ]
+    fine = ran("idioms.a", "new_pmap@0.8.0", returned([1.0]))
+    effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), cause(PART), fine, *others))
+    issue = next(one for one in issues(effects) if one.cause.cause == ORDINARY)
+
+    assert [one.processes for one in place_rows(effects.results, issue)] == ["one process"]
+    assert issue.found(Where("new_pmap", "0.8.0")).state is State.FREE
 
 
 def test_an_implementation_that_is_removed_shows_only_what_asks_for_it() -> None:
