@@ -23,6 +23,7 @@ from reports.analysis.effects.explained import Explained, Why
 from reports.analysis.effects.happened import ended, happened
 from reports.analysis.effects.known import load_known
 from reports.analysis.effects.remedies import Remedies
+from reports.analysis.effects.rewrites import rewrites
 from reports.store.alike import Once, likeness
 from reports.store.order import LEGACY, implementation_order
 from reports.store.outcomes import RAN, CellKey, Outcome
@@ -242,7 +243,19 @@ class Effects:
             return ()
         if id(found) not in self._alone:
             self._alone[id(found)] = alone(found)
-        return self._alone[id(found)]
+        return self._alone[id(found)] or self._printed_wrong(key, found)
+
+    def _printed_wrong(self, key: CellKey, found: Digest) -> tuple[ShownEffect, ...]:
+        """Wrong values that a plain program printed, by the known issue of a test of its text."""
+        if key.implementation != JAX or found.holds:
+            return ()
+        if self.cause_of(key.clause, self.results.outcomes[key]) not in rewrites().printed_wrong:
+            return ()
+        some = ((step, one) for _, step in found.steps() for one in step.failed)
+        return tuple(
+            ShownEffect(Effect.WRONG_NUMBERS, one.saw, step.name, "printed values")
+            for step, one in [*some][:1]
+        )
 
     def digest_of(self, key: CellKey) -> Digest | None:
         """Return the digest of a cell; None where it was not run."""

@@ -194,6 +194,21 @@ def test_a_version_says_what_averts_a_hazard_where_that_works(site: dict[str, st
     assert "Do that." not in text_in(newest)
 
 
+def test_wrong_values_that_a_job_prints_are_a_hazard(tmp_path: Path) -> None:
+    job = ran(
+        "errors.printed",
+        "jax@0.9.0",
+        returned(name="process 0") | {"extra": {"text": "exit 0 | got 3.0"}},
+        verdict="known deviation",
+        findings=[finding("exit 0 | got 3.0", "note", step="process 0")],
+        deviation=deviation(cause="max-meets-sum"),
+    )
+    records = [target("0.9.0"), claim("migrate-pmap.errors"), cause("max-meets-sum")]
+    pages = render(loaded(tmp_path, [*records, program("errors.printed"), job]))
+
+    assert "got 3.0" in text_in(part(tree(pages["hazards.html"]), "wrong-numbers-max-meets-sum"))
+
+
 def test_a_process_of_a_job_that_hangs_is_a_hazard(page: Element) -> None:
     hangs = text_in(part(page, "hangs-stuck"))
     assert "hangs | made" in hangs
