@@ -79,6 +79,14 @@ class _Tests:
         for key, outcome in self.effects.results.outcomes.items():
             self.cells.setdefault(key.clause, []).append((key, outcome))
 
+    def of_parts(self, cause: Cause, clauses: Sequence[str]) -> Iterator[CellKey]:
+        """Yield the cells of clauses that show a part of a defect, which is no other issue."""
+        causes = self.effects.results.causes
+        for slug, cells in shown_by(self.effects.results).items():
+            part = causes.get(slug)
+            if part is not None and part.part_of == cause.cause:
+                yield from (key for key in cells if key.clause in clauses)
+
     def rows(self, clauses: Iterable[str]) -> dict[Row, list[tuple[CellKey, Outcome]]]:
         """Return the cells of clauses by implementation and number of processes."""
         found: dict[Row, list[tuple[CellKey, Outcome]]] = {}
@@ -90,8 +98,8 @@ class _Tests:
 
 def _issue(tests: _Tests, cause: Cause, cells: Sequence[CellKey]) -> Issue:
     effects = tests.effects
-    shown = frozenset(cells)
     clauses = tuple(dict.fromkeys(key.clause for key in cells))
+    shown = frozenset((*cells, *tests.of_parts(cause, clauses)))
     effect_of = _Effects(effects, cause, shown)
     rows, others = dict[Row, Mapping[str, Found]](), dict[Row, Mapping[str, Found]]()
     for row, some in tests.rows(clauses).items():

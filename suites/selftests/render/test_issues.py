@@ -142,6 +142,20 @@ def test_a_program_that_fails_by_another_issue_is_not_unaffected() -> None:
     ]
 
 
+def test_a_part_of_a_defect_is_no_other_issue_of_the_whole() -> None:
+    entry = deviation(cause=PART)
+    other = ran("idioms.a", "new_pmap@0.8.0", FAILS, verdict="known deviation", deviation=entry)
+    records = [*shown(ORDINARY, "idioms.a"), cause(PART, part_of=ORDINARY), other]
+    found = issues(Effects(read(*HEAD, *records)))
+    states = {
+        one.cause.cause: [one.at(Where("new_pmap", jax)) for jax in ("0.8.0", "0.9.0")]
+        for one in found
+    }
+
+    assert states[ORDINARY] == [Effect.RAISES, Effect.RAISES]
+    assert states[PART] == [Effect.RAISES, None]
+
+
 def test_a_row_in_which_an_issue_never_shows_and_its_tests_fail_otherwise_is_left_out() -> None:
     by_other = deviation(cause=PART)
     others = [
