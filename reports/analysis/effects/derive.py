@@ -64,6 +64,15 @@ def derive(old: Digest | None, new: Digest) -> ShownEffect:
     return min(_compared(old, new), key=_rank, default=SAME)
 
 
+def beside_values(old: Digest | None, new: Digest) -> Effect:
+    """Return the most severe effect beside other values, which are those that are documented."""
+    if old is None or old.died is not None or new.died is not None:
+        return Effect.SAME
+    found = (one.effect for one in _compared(old, new))
+    some = (effect for effect in found if effect is not Effect.WRONG_NUMBERS)
+    return min(some, key=lambda effect: effect.rank, default=Effect.SAME)
+
+
 def alone(new: Digest) -> tuple[ShownEffect, ...]:
     """Return what is dangerous without a comparison, one of each effect."""
     if new.died is not None:

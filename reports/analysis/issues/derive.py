@@ -256,7 +256,10 @@ class _Effects:
             # An array of all processes' rows, as documented.
             wrong = shown.effect is Effect.WRONG_NUMBERS
             all_rows = wrong and key.implementation == SHARD_MAP
-            return Effect.LIES_ELSEWHERE if all_rows else shown.effect
+            if not all_rows:
+                return shown.effect
+            beside = effects.beside_values(key, self._baseline)
+            return min(beside, Effect.LIES_ELSEWHERE, key=lambda effect: effect.rank)
         return Effect.RAISES if _raises(effects, key) else None
 
     def _of_plain(self, key: CellKey) -> Effect | None:

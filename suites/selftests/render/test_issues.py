@@ -156,6 +156,31 @@ def test_a_part_of_a_defect_is_no_other_issue_of_the_whole() -> None:
     assert states[PART] == [Effect.RAISES, None]
 
 
+@pytest.mark.parametrize(("moved", "effect"), [(0, Effect.LIES_ELSEWHERE), (48, Effect.MOVES_MORE)])
+def test_a_row_of_all_processes_that_communicates_is_extra_communication(
+    moved: int, effect: Effect
+) -> None:
+    """That the values are those of all processes is documented; the cost is an effect."""
+    some = {"all-reduce": 1} if moved else {}
+    costs = [{"moved": {"bytes": n, "collectives": c}} for n, c in ((0, {}), (moved, some))]
+    records = [
+        cause(ORDINARY),
+        program("idioms.a"),
+        ran("idioms.a", "legacy_pmap@0.9.0", returned([1.0], extra=costs[0]), topology="2x2"),
+        ran(
+            "idioms.a",
+            "shard_map@0.9.0",
+            returned([2.0], extra=costs[1]),
+            topology="2x2",
+            verdict="known deviation",
+            deviation=deviation(cause=ORDINARY),
+        ),
+    ]
+    [issue] = issues(Effects(read(*HEAD, *records)))
+
+    assert issue.at(Where("shard_map", "0.9.0")) is effect
+
+
 def test_a_row_in_which_an_issue_never_shows_and_its_tests_fail_otherwise_is_left_out() -> None:
     by_other = deviation(cause=PART)
     others = [
