@@ -12,8 +12,10 @@ from reports.analysis.issues.derive import issues
 from reports.analysis.issues.places import Where
 from reports.analysis.issues.risk import RiskKind, risk
 from reports.analysis.issues.states import State
+from reports.render.site.causes import causes
 from reports.render.site.issues import grid, library_rows, place_rows
 from reports.render.site.known import SafeTable, safe_table
+from reports.render.site.marks import Mark
 from reports.render.site.uses import Use, default_implementation
 from reports.render.site.versions import VersionView
 
@@ -91,6 +93,22 @@ def test_the_mark_and_the_advice_are_about_the_versions_with_the_new_pmap() -> N
     assert marked(table) == [("0.9.0", 0, True), ("0.7.2", 0, False)]
     (advice,) = table.advice
     assert advice == "One process: safest of 0.8 and later is JAX 0.9.0, with 1 error."
+
+
+def test_the_advice_about_the_switch_is_about_the_versions_that_have_it() -> None:
+    records = [*HEAD, *shown(ORDINARY, "idioms.a")]
+    (advice,) = safe_table(Effects(read(*records)), Use.LEGACY).advice
+
+    assert advice.startswith("One process: safest of 0.8 to ")
+    assert ", which have the switch, is JAX " in advice
+
+
+def test_a_test_of_an_issue_is_marked_by_the_implementations_that_show_it() -> None:
+    fine = ran("idioms.a", "shard_map@0.9.0", returned([1.0]))
+    effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), fine))
+    (view,) = causes(effects)
+
+    assert [one.newest for one in view.clauses] == [Mark.WRONG]
 
 
 def marked(table: SafeTable) -> list[tuple[str, int, bool]]:
