@@ -41,7 +41,7 @@ _WORDS = {
     Usage.ORDINARY: "most programs with a pmap",
     Usage.COMMON: "a feature that many programs use",
     Usage.UNUSUAL: "an unusual argument or call",
-    Usage.FAILURE: "only after an error or a lost process",
+    Usage.FAILURE: "only after a mistake, an error or a lost process",
 }
 _LIKELIHOOD = {
     Usage.ORDINARY: 8.0,
