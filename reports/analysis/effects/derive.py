@@ -64,6 +64,15 @@ def derive(old: Digest | None, new: Digest) -> ShownEffect:
     return min(_compared(old, new), key=_rank, default=SAME)
 
 
+def beside_values(old: Digest | None, new: Digest) -> Effect:
+    """Return the most severe effect beside other values, which are those that are documented."""
+    if old is None or old.died is not None or new.died is not None:
+        return Effect.SAME
+    found = (one.effect for one in _compared(old, new))
+    some = (effect for effect in found if effect is not Effect.WRONG_NUMBERS)
+    return min(some, key=lambda effect: effect.rank, default=Effect.SAME)
+
+
 def alone(new: Digest) -> tuple[ShownEffect, ...]:
     """Return what is dangerous without a comparison, one of each effect."""
     if new.died is not None:
@@ -130,8 +139,7 @@ def _revived(died: Died, new: Digest) -> ShownEffect:
 
 
 def _alone(new: Digest) -> Iterator[ShownEffect]:
-    # A wrong value in one process is no silent one where the same step raises in another.
-    loud = {step.name for _, step in new.steps() if step.outcome == RAISED}
+    loud = _loud(new)
     for _, steps in new.processes:
         before: Step | None = None
         for step in steps:
@@ -153,15 +161,22 @@ def _alone(new: Digest) -> Iterator[ShownEffect]:
             before = step
 
 
+def _loud(new: Digest) -> frozenset[str]:
+    """The steps that raise in any process: a wrong value in another one is no silent one."""
+    return frozenset(step.name for _, step in new.steps() if step.outcome == RAISED)
+
+
 def _compared(old: Digest, new: Digest) -> Iterator[ShownEffect]:
-    there = dict(new.processes)
+    there, loud = dict(new.processes), _loud(new)
     for process, steps in old.processes:
         after = {step.name: step for step in there.get(process, ())}
         before: Step | None = None
         for step in steps:
             if (other := after.get(step.name)) is not None and step.name != WITHOUT_THE_FIX:
                 if step != other:  # as most are not
-                    yield from _steps(step, other, before)
+                    for shown in _steps(step, other, before):
+                        if shown.effect is not Effect.WRONG_NUMBERS or step.name not in loud:
+                            yield shown
                 before = other
 
 

@@ -16,13 +16,14 @@ from conformance.model.records import JAX, Cell, Clause, Target, TargetKey
 from conformance.model.verdicts import Verdict
 from reports.analysis.comparing.changes import CompareError, cause_of, masked
 from reports.analysis.comparing.entries import load_entries
-from reports.analysis.effects.derive import alone, derive
+from reports.analysis.effects.derive import alone, beside_values, derive
 from reports.analysis.effects.digest import Digest, digest
 from reports.analysis.effects.effect import Effect, ShownEffect, not_measured
 from reports.analysis.effects.explained import Explained, Why
 from reports.analysis.effects.happened import ended, happened
 from reports.analysis.effects.known import load_known
 from reports.analysis.effects.remedies import Remedies
+from reports.analysis.effects.rewrites import rewrites
 from reports.store.alike import Once, likeness
 from reports.store.order import LEGACY, implementation_order
 from reports.store.outcomes import RAN, CellKey, Outcome
@@ -185,6 +186,14 @@ class Effects:
         found = self.derive(self.digest_of(before), after)
         return None if found.effect is Effect.NOT_MEASURED else found
 
+    def beside_values(self, key: CellKey, baseline: Side | None) -> Effect:
+        """Return the effect on code that moves from a baseline to a cell, other values apart."""
+        after = self.digest_of(key)
+        if baseline is None or after is None:
+            return Effect.SAME
+        before = self.digest_of(cell_of(self.results, key.clause, key.topology, baseline))
+        return beside_values(before, after)
+
     def happened(self, key: CellKey) -> str:
         """Return what happened in a cell, in a few words."""
         return happened(self.results.outcome(key), self._ended)
@@ -244,7 +253,19 @@ class Effects:
             return ()
         if id(found) not in self._alone:
             self._alone[id(found)] = alone(found)
-        return self._alone[id(found)]
+        return self._alone[id(found)] or self._printed_wrong(key, found)
+
+    def _printed_wrong(self, key: CellKey, found: Digest) -> tuple[ShownEffect, ...]:
+        """Wrong values that a plain program printed, by the known issue of a test of its text."""
+        if key.implementation != JAX or found.holds:
+            return ()
+        if self.cause_of(key.clause, self.results.outcomes[key]) not in rewrites().printed_wrong:
+            return ()
+        some = ((step, one) for _, step in found.steps() for one in step.failed)
+        return tuple(
+            ShownEffect(Effect.WRONG_NUMBERS, one.saw, step.name, "printed values")
+            for step, one in [*some][:1]
+        )
 
     def digest_of(self, key: CellKey) -> Digest | None:
         """Return the digest of a cell; None where it was not run."""

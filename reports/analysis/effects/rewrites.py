@@ -41,7 +41,7 @@ _WORDS = {
     Usage.ORDINARY: "most programs with a pmap",
     Usage.COMMON: "a feature that many programs use",
     Usage.UNUSUAL: "an unusual argument or call",
-    Usage.FAILURE: "only after an error or a lost process",
+    Usage.FAILURE: "only after a mistake, an error or a lost process",
 }
 _LIKELIHOOD = {
     Usage.ORDINARY: 8.0,
@@ -101,12 +101,14 @@ class Rewrites:
     """All edits, and how common each known issue of the table is.
 
     `prelude` are the lines that precede an edit's when they run, `names` the same in a sentence.
+    Of `output_only` no values are wrong; of `printed_wrong` a test sees only what was printed.
     """
 
     prelude: str
     edits: tuple[Rewrite, ...]
     usages: dict[str, Usage]
     output_only: frozenset[str] = field(default_factory=frozenset)
+    printed_wrong: frozenset[str] = field(default_factory=frozenset)
     names: str = ""
 
     def library_of(self, cause: str) -> str:
@@ -143,8 +145,11 @@ def rewrites() -> Rewrites:
     usages = {cause: one.usage for one in edits for cause in one.causes}
     for raw in table["issue"]:
         usages |= dict.fromkeys(raw["causes"], Usage(raw["usage"]))
-    only = {c for raw in table["issue"] if raw.get("output_only") for c in raw["causes"]}
-    return Rewrites(table["prelude"], edits, usages, frozenset(only), table["names"])
+    marked = {
+        mark: frozenset(c for raw in table["issue"] if raw.get(mark) for c in raw["causes"])
+        for mark in ("output_only", "printed_wrong")
+    }
+    return Rewrites(table["prelude"], edits, usages, names=table["names"], **marked)
 
 
 def weight(effect: Effect, usage: Usage) -> float:

@@ -229,6 +229,8 @@ class _Made:
             row.fact,
             _alone(row.clause),
         )
+        if group is Group.OTHER_ERROR and _became_right(seen):
+            group = Group.REPAIRED  # the error is now the one that is expected
         # A repair is told by what was wrong; or by what lets pass now what was refused.
         cells_described = (
             (before, other) if group is Group.REPAIRED and before is not None else (other,)
@@ -263,8 +265,6 @@ class _Made:
     def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
         if group is Group.WRONG_NUMBERS and why.slug in rewrites().output_only:
             group = Group.OUTPUT
-        elif group is Group.OTHER_ERROR and _became_right(seen):
-            group = Group.REPAIRED  # the error is now the one that is expected
         if why.by is By.ENDED and group is Group.REPAIRED:
             return _Key(group, By.CAUSE, why.slug, "", "")
         if why.by is By.DOCUMENT:

@@ -79,6 +79,14 @@ class _Tests:
         for key, outcome in self.effects.results.outcomes.items():
             self.cells.setdefault(key.clause, []).append((key, outcome))
 
+    def of_parts(self, cause: Cause, clauses: Sequence[str]) -> Iterator[CellKey]:
+        """Yield the cells of clauses that show a part of a defect, which is no other issue."""
+        causes = self.effects.results.causes
+        for slug, cells in shown_by(self.effects.results).items():
+            part = causes.get(slug)
+            if part is not None and part.part_of == cause.cause:
+                yield from (key for key in cells if key.clause in clauses)
+
     def rows(self, clauses: Iterable[str]) -> dict[Row, list[tuple[CellKey, Outcome]]]:
         """Return the cells of clauses by implementation and number of processes."""
         found: dict[Row, list[tuple[CellKey, Outcome]]] = {}
@@ -90,8 +98,8 @@ class _Tests:
 
 def _issue(tests: _Tests, cause: Cause, cells: Sequence[CellKey]) -> Issue:
     effects = tests.effects
-    shown = frozenset(cells)
     clauses = tuple(dict.fromkeys(key.clause for key in cells))
+    shown = frozenset((*cells, *tests.of_parts(cause, clauses)))
     effect_of = _Effects(effects, cause, shown)
     rows, others = dict[Row, Mapping[str, Found]](), dict[Row, Mapping[str, Found]]()
     for row, some in tests.rows(clauses).items():
@@ -115,7 +123,7 @@ def _without_comparison(row: Row, some: Mapping[str, Found]) -> Mapping[str, Fou
 
     They show the issue in every version, so that they do not tell what it changes.
     """
-    compared = {State.AFFECTED, State.FREE, State.OTHERWISE, State.PARTLY}
+    compared = {State.AFFECTED, State.FREE, State.OTHERWISE}
     if row[0] != JAX or any(one.state in compared for one in some.values()):
         return some
     return dict.fromkeys(some, NOT_TESTED)
@@ -181,7 +189,7 @@ def _seen(
     shows = key in shown
     holds = outcome.verdict is Verdict.CONFORMS
     by = "" if shows or holds else effects.cause_of(key.clause, outcome)
-    raises = holds and _raises(effects, key)
+    raises = not shows and _raises(effects, key)
     return Seen(shows, effect_of(key) if shows else None, holds, by, raises)
 
 
@@ -248,7 +256,10 @@ class _Effects:
             # An array of all processes' rows, as documented.
             wrong = shown.effect is Effect.WRONG_NUMBERS
             all_rows = wrong and key.implementation == SHARD_MAP
-            return Effect.LIES_ELSEWHERE if all_rows else shown.effect
+            if not all_rows:
+                return shown.effect
+            beside = effects.beside_values(key, self._baseline)
+            return min(beside, Effect.LIES_ELSEWHERE, key=lambda effect: effect.rank)
         return Effect.RAISES if _raises(effects, key) else None
 
     def _of_plain(self, key: CellKey) -> Effect | None:

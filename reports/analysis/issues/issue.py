@@ -17,7 +17,6 @@ Row = tuple[str, str]  # implementation, and one process or several
 _ORDER = (
     State.AFFECTED,
     State.SAME,
-    State.PARTLY,
     State.OTHERWISE,
     State.FREE,
     State.NOT_TESTED,
@@ -59,12 +58,17 @@ class Issue:
         """Return its state in a place; programs that map nothing count for every
         implementation.
         """
-        some = [
-            table[row][where.jax]
+        own, others = (
+            [
+                table[row][where.jax]
+                for row in self._keys(where, processes)
+                if row in table and where.jax in table[row]
+            ]
             for table in (self.rows, self.others)
-            for row in self._keys(where, processes)
-            if row in table and where.jax in table[row]
-        ]
+        )
+        # By which other issue a row fails that never shows this one says nothing of this one.
+        telling = [one for one in others if one.state is not State.OTHERWISE]
+        some = [*own, *telling] or others
         return min(some, key=_severity, default=REMOVED if where in self.gone else NOT_TESTED)
 
     def at(self, where: Where, processes: str = "") -> Effect | None:

@@ -23,7 +23,6 @@ class State(StrEnum):
     AFFECTED = "affected"
     SAME = "no new effect"
     OTHERWISE = "another issue"
-    PARTLY = "works in part"
     FREE = "not affected"
     NOT_TESTED = "not tested"
     REMOVED = "removed"
@@ -32,7 +31,8 @@ class State(StrEnum):
 class Seen(NamedTuple):
     """How one test ended in a place: whether it shows the issue, its effect, whether it holds.
 
-    `by` is the other issue by which it fails, `raises` whether its program raises.
+    `by` is the other issue by which it fails, `raises` whether its program raises; neither is of
+    a test that shows the issue.
     """
 
     shows: bool
@@ -52,7 +52,8 @@ class Found:
 
     `between`: few tests ran, which did as in the versions on both sides; or, with `beside`, as in
     the nearest version in which all of them ran. `by` names the issues by which its tests fail.
-    `raising`: how many of how many tests that pass raise, as they should.
+    `raising`: how many of how many tests raise, of those that do not show the issue: of those that
+    fail where it is another issue, else of those that pass, as they should.
     """
 
     state: State
@@ -113,9 +114,10 @@ def _own(tests: Tests, count: int) -> Found:
     failed = [one for one in tests.values() if not one.holds]
     if tests and 2 * len(failed) > count:
         by = Counter(one.by for one in failed if one.by)
-        # What holds here is what a program loses where the issue shows.
-        state = State.OTHERWISE if len(failed) == len(tests) else State.PARTLY
-        return Found(state, by=tuple(name for name, _ in by.most_common()))
+        names = tuple(name for name, _ in by.most_common())
+        return Found(
+            State.OTHERWISE, by=names, raising=(sum(one.raises for one in failed), len(tests))
+        )
     raising = sum(one.holds and one.raises for one in tests.values())
     return Found(State.FREE, raising=(raising, len(tests))) if tests else NOT_TESTED
 

@@ -237,7 +237,7 @@ def _view(
         effect=None if issue is None else issue.worst,
         places=_places(effects, cells),
         clauses=tuple(
-            _clause_link(results, newest, marks, id) for id in sorted({key.clause for key in cells})
+            _clause_link(results, newest, marks, id, names) for id, names in _showing(cells)
         ),
         helps=_helps(effects, newest, marks, cause, at),
         versions=versions(results),
@@ -272,12 +272,25 @@ def _as_shard_map(results: Results, cells: Iterable[CellKey]) -> str:
     return f"{right} of {len(ran)}"
 
 
+def _showing(cells: Iterable[CellKey]) -> list[tuple[str, frozenset[str]]]:
+    """Return the clauses of cells, each with the implementations that show the issue there."""
+    found: dict[str, set[str]] = {}
+    for key in cells:
+        found.setdefault(key.clause, set()).add(key.implementation)
+    return [(id, frozenset(names)) for id, names in sorted(found.items())]
+
+
 def _clause_link(
-    results: Results, newest: int, marks: dict[str, dict[Place, list[Mark]]], id: str
+    results: Results,
+    newest: int,
+    marks: dict[str, dict[Place, list[Mark]]],
+    id: str,
+    names: frozenset[str],
 ) -> ClauseLink:
     clause = results.clauses[id]
     claim = results.claims.get(clause.claim)
-    mark = together(row[newest] for row in marks[id].values())
+    rows = marks[id].items()
+    mark = together(row[newest] for (implementation, _), row in rows if implementation in names)
     return ClauseLink(id, clause.title, clause_path(id), mark, claim is not None and claim.silent)
 
 

@@ -23,7 +23,7 @@ from reports.render.site.names import (
 )
 from reports.render.site.page import Page
 from reports.render.site.strips import ranges
-from reports.store.order import version_order
+from reports.store.order import implementation_order, version_order
 from reports.store.results import Results
 
 PAGE = "hazards.html"
@@ -71,6 +71,7 @@ class PartView:
 class HazardView:
     """One hazard, where it shows, and its evidence.
 
+    `rows` are its own; a part of the defect adds those of implementations that it has not.
     `where` says which versions show it, `signals` by which a process ends that its title does not
     name, `news` in which version it is new, `shown` are classes of the versions that have it or a
     part of it, for filtering, and `edit` is what averts it in the newest of them. Without one,
@@ -273,12 +274,15 @@ def _view(
     results = effects.results
     there = [jax for jax in versions if any(of_version([hazard], jax))]
     title = title_of(results, hazard)
+    of_row = {name: one for one in reversed([hazard, *parts]) for name in one.implementations}
     rows = tuple(
         PlaceRow(
             implementation_words(implementation),
-            tuple(_cell(effects, hazard, implementation, version) for version in versions),
+            tuple(_cell(effects, one, implementation, version) for version in versions),
         )
-        for implementation in hazard.implementations
+        for implementation, one in sorted(
+            of_row.items(), key=lambda pair: implementation_order(pair[0])
+        )
     )
     edit = averts(effects, hazard, there[0]) if there else ""
     anywhere = [jax for jax in versions if any(of_version([hazard, *parts], jax))]
@@ -358,7 +362,7 @@ def _cell(effects: Effects, hazard: Hazard, implementation: str, version: str) -
     state = issue.found(Where(implementation, version))
     if state.effect is not None and _OF_EFFECT.get(state.effect) is hazard.danger:
         if state.of_others:
-            return "as before and after" if state.between else f"as in {state.beside}"
+            return "as in the versions beside it" if state.between else f"as in {state.beside}"
         # What shows it there maps nothing, and has a row of its own.
         return "no" if Place(implementation, version) in hazard.ran else ""
     return "" if state.state in (State.NOT_TESTED, State.REMOVED) else "no"

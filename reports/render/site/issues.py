@@ -25,11 +25,11 @@ from reports.store.results import Results
 _CSS = {
     State.SAME: "g-same",
     State.OTHERWISE: "g-other",
-    State.PARTLY: "g-part",
     State.FREE: "g-no",
     State.NOT_TESTED: "g-none",
     State.REMOVED: "g-none",
 }
+_SAYS_NOTHING = (State.OTHERWISE, State.NOT_TESTED, State.REMOVED)  # of an issue that never shows
 _PROCESSES = {ONE: "one process", SEVERAL: "several processes"}
 DOCUMENTATION = "documentation"  # the kind of an issue of which the documents say something else
 FATAL = frozenset((Effect.CRASHES, Effect.HANGS))
@@ -130,12 +130,13 @@ def cell(issue: Issue, where: Where, processes: str = "") -> GridCell:
 
 
 def _state_words(found: Found) -> str:
-    """Return a state without an effect; of tests that pass, how many do so with an error."""
+    """Return a state without an effect, and how many of its tests raise."""
     raising, tests = found.raising
     if not raising:
         return found.state.value
     some = "its tests" if raising == tests else f"{raising} of {tests} tests"
-    return f"{found.state.value}: {some} raise, as expected"
+    expected = ", as expected" if found.state is State.FREE else ""
+    return f"{found.state.value}: {some} raise{expected}"
 
 
 def _css(found: Found) -> str:
@@ -160,16 +161,17 @@ class PlaceRow:
 
 
 def place_rows(results: Results, issue: Issue) -> tuple[PlaceRow, ...]:
-    """Return an issue's effects, a row for each implementation and kind of topology that ran."""
+    """Return an issue's effects, a row for each implementation and kind of topology of which
+    anything is known.
+    """
     versions = jax_versions(results)
     found = []
     for name in issue.implementations:
         for processes in KINDS:
             places = [Where(name, jax) for jax in versions]
-            if any(issue.was_tested(place, processes) for place in places):
+            if any(issue.found(place, processes).state not in _SAYS_NOTHING for place in places):
                 cells = tuple(cell(issue, place, processes) for place in places)
-                if any(not some.css.startswith("g-none") for some in cells):
-                    found.append(PlaceRow(name, _PROCESSES[processes], cells))
+                found.append(PlaceRow(name, _PROCESSES[processes], cells))
     return tuple(found)
 
 

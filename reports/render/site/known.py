@@ -170,7 +170,7 @@ def safe_table(effects: Effects, use: Use) -> SafeTable:
     best = {kind: safest(_advised(found)) for kind, found in risks.items()}
     return SafeTable(
         use,
-        tuple(filter(None, (_advice(kind, risks[kind]) for kind in KINDS))),
+        tuple(filter(None, (_advice(use, kind, risks[kind]) for kind in KINDS))),
         tuple(
             SafeRow(
                 where.jax,
@@ -205,7 +205,7 @@ def _advised(risks: Mapping[str, Risk | None]) -> list[tuple[str, Risk | None]]:
     return newer or list(risks.items())
 
 
-def _advice(kind: str, risks: Mapping[str, Risk | None]) -> str:
+def _advice(use: Use, kind: str, risks: Mapping[str, Risk | None]) -> str:
     """Return which version is safest, of all and of those with the new pmap, in a sentence."""
     words = "One process" if kind == ONE else "Several processes"
     some = _advised(risks)
@@ -216,5 +216,7 @@ def _advice(kind: str, risks: Mapping[str, Risk | None]) -> str:
     newest, *others = best
     also = f" ({', '.join(others)}: the same counts)" if others else ""
     newer = version_order(newest) >= NEW_BY_DEFAULT
-    versions = f" of {SINCE} and later" if newer else ""
+    # The switch is needed where new pmap is the default, and gone with legacy pmap.
+    later = f"to {some[0][0]}, which have the switch," if use is Use.LEGACY else "and later"
+    versions = f" of {SINCE} {later}" if newer else ""
     return f"{words}: safest{versions} is JAX {newest}{also}, with {least.words}."

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from conformance.model.records import Cause
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.libraries import Pair, as_text, load_libraries
-from reports.render.site.names import cause_path, safe_name
+from reports.render.site.names import Link, cause_path, safe_name
 from reports.render.site.page import Asset, Page
 
 PAGE = "libraries.html"
@@ -20,13 +21,15 @@ DATA = "data/libraries.json"
 class Table:
     """What one library does, a row per JAX and version; `uses` are the columns.
 
-    `changes` is what its versions change, whichever the JAX, with the pages of the known issues.
+    `changes` is what its versions change, whichever the JAX, with the pages of the known issues;
+    `naming` are other known issues that name one of its functions.
     """
 
     library: str
     uses: tuple[str, ...]
     rows: tuple[Pair, ...]
     changes: tuple[tuple[Rewrite, str], ...] = ()
+    naming: tuple[Link, ...] = ()
 
     @property
     def anchor(self) -> str:
@@ -58,7 +61,7 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
     )
 
 
-def tables(pairs: Sequence[Pair], known: Collection[str] = ()) -> tuple[Table, ...]:
+def tables(pairs: Sequence[Pair], known: Mapping[str, Cause]) -> tuple[Table, ...]:
     """A table per library, the newest JAX first; `known` are the issues that have pages."""
     found = []
     for library, some in groupby(pairs, key=lambda one: one.library):
@@ -66,8 +69,17 @@ def tables(pairs: Sequence[Pair], known: Collection[str] = ()) -> tuple[Table, .
         uses = tuple(dict.fromkeys(name for one in rows for name in one.uses))
         changes = (one for one in rewrites().edits if one.library == library)
         linked = ((one, _issue(known, one)) for one in changes)
-        found.append(Table(library, uses, rows, tuple(linked)))
+        found.append(Table(library, uses, rows, tuple(linked), _naming(known, library, uses)))
     return tuple(found)
+
+
+def _naming(known: Mapping[str, Cause], library: str, uses: Sequence[str]) -> tuple[Link, ...]:
+    """Return the known issues of JAX that name a library's function."""
+    return tuple(
+        Link(one.title, cause_path(slug))
+        for slug, one in known.items()
+        if not {*uses}.isdisjoint(one.tags) and rewrites().library_of(slug) != library
+    )
 
 
 def _issue(known: Collection[str], change: Rewrite) -> str:

@@ -51,6 +51,24 @@ def test_every_effect_is_among_them() -> None:
 
 
 @pytest.mark.parametrize(
+    ("other", "effect"),
+    [(returned([1.0]), Effect.WRONG_NUMBERS), (raised("ValueError"), Effect.OTHER_ERROR)],
+)
+def test_a_wrong_value_is_silent_only_where_no_process_raises(
+    other: dict[str, Any], effect: Effect
+) -> None:
+    refused, wrong = raised("TypeError"), finding("same shape, wrong values: [2.]", "value")
+    seen = [
+        [{"process": p, "steps": [step]} for p, step in enumerate(steps)]
+        for steps in ((refused, refused), (returned([2.0]), other))
+    ]
+    old = digest_of(observations=seen[0])
+    new = digest_of(observations=seen[1], verdict="known deviation", findings=[wrong])
+
+    assert derive(old, new).effect is effect
+
+
+@pytest.mark.parametrize(
     ("name", "index"), [(one["clause"], index) for index, one in enumerate(PAIRS)]
 )
 def test_nothing_changes_for_a_cell_and_itself(name: str, index: int) -> None:

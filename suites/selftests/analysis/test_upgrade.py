@@ -502,3 +502,18 @@ def test_markup_of_a_file_is_no_markup_of_the_page() -> None:
     inline = [part for one in MarkdownIt().parse(text) for part in one.children or ()]
     assert "html_inline" not in {part.type for part in inline}
     assert "<script>" in "".join(part.content for part in inline)
+
+
+def test_an_error_that_is_now_the_expected_one_is_named_by_what_was_wrong() -> None:
+    """Not by what its document announces, which is not fixed."""
+    broken = {"verdict": "known deviation", "deviation": deviation(cause="broken")}
+    refused = dict.fromkeys(("legacy_pmap", "new_pmap", "shard_map"), "raises ValueError")
+    found = made(
+        cause("broken"),
+        cause("refused"),
+        program("errors.a", cause="refused", expected=refused),
+        ran("errors.a", FROM, raised("StoreException"), **broken),
+        ran("errors.a", TO, FAILS),
+    )
+
+    assert [(e.group, e.title) for e in found.entries] == [(Group.REPAIRED, "Title of broken")]

@@ -169,6 +169,23 @@ def test_a_part_of_a_defect_stands_with_the_whole(page: Element) -> None:
     assert [one.get("id") for one in classed(page, "card")].count("wrong-numbers-back-again") == 0
 
 
+def test_a_part_under_another_implementation_has_a_row_in_the_table(tmp_path: Path) -> None:
+    of_part = {"verdict": "known deviation", "deviation": deviation(cause="inner")}
+    records = [
+        target("0.9.0"),
+        claim("migrate-pmap.errors"),
+        *shown("errors.a", "whole", "0.9.0")[:2],
+        cause("inner", part_of="whole"),
+        program("errors.b"),
+        ran("errors.b", "jax@0.9.0", returned([2.0]), findings=[WRONG], **of_part),
+        *[one for one in shown("errors.a", "whole", "0.9.0")[2:] if "0.9.0" in one["target"]],
+    ]
+    page = tree(render(loaded(tmp_path, records))["hazards.html"])
+    (head,) = card(page, "whole").iter("summary")
+
+    assert "new pmap, jax: every version" in text_in(head)
+
+
 def test_the_page_is_filtered_by_version_without_a_script(page: Element) -> None:
     radios = [(one.get("id"), one.get("value")) for one in page.iterfind(".//input[@name='jax']")]
     classes = {
@@ -192,6 +209,21 @@ def test_a_version_says_what_averts_a_hazard_where_that_works(site: dict[str, st
     assert [len(classed(middle, css)) for css in ("e-hangs", "e-wrong-numbers")] == [1, 4]
     assert "Do that." in text_in(middle)
     assert "Do that." not in text_in(newest)
+
+
+def test_wrong_values_that_a_job_prints_are_a_hazard(tmp_path: Path) -> None:
+    job = ran(
+        "errors.printed",
+        "jax@0.9.0",
+        returned(name="process 0") | {"extra": {"text": "exit 0 | got 3.0"}},
+        verdict="known deviation",
+        findings=[finding("exit 0 | got 3.0", "note", step="process 0")],
+        deviation=deviation(cause="max-meets-sum"),
+    )
+    records = [target("0.9.0"), claim("migrate-pmap.errors"), cause("max-meets-sum")]
+    pages = render(loaded(tmp_path, [*records, program("errors.printed"), job]))
+
+    assert "got 3.0" in text_in(part(tree(pages["hazards.html"]), "wrong-numbers-max-meets-sum"))
 
 
 def test_a_process_of_a_job_that_hangs_is_a_hazard(page: Element) -> None:

@@ -11,8 +11,11 @@ from reports.analysis.effects.pairs import Effects
 from reports.analysis.issues.derive import issues
 from reports.analysis.issues.places import Where
 from reports.analysis.issues.risk import RiskKind, risk
+from reports.analysis.issues.states import State
+from reports.render.site.causes import causes
 from reports.render.site.issues import grid, library_rows, place_rows
 from reports.render.site.known import SafeTable, safe_table
+from reports.render.site.marks import Mark
 from reports.render.site.uses import Use, default_implementation
 from reports.render.site.versions import VersionView
 
@@ -92,6 +95,22 @@ def test_the_mark_and_the_advice_are_about_the_versions_with_the_new_pmap() -> N
     assert advice == "One process: safest of 0.8 and later is JAX 0.9.0, with 1 error."
 
 
+def test_the_advice_about_the_switch_is_about_the_versions_that_have_it() -> None:
+    records = [*HEAD, *shown(ORDINARY, "idioms.a")]
+    (advice,) = safe_table(Effects(read(*records)), Use.LEGACY).advice
+
+    assert advice.startswith("One process: safest of 0.8 to ")
+    assert ", which have the switch, is JAX " in advice
+
+
+def test_a_test_of_an_issue_is_marked_by_the_implementations_that_show_it() -> None:
+    fine = ran("idioms.a", "shard_map@0.9.0", returned([1.0]))
+    effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), fine))
+    (view,) = causes(effects)
+
+    assert [one.newest for one in view.clauses] == [Mark.WRONG]
+
+
 def marked(table: SafeTable) -> list[tuple[str, int, bool]]:
     return [(row.jax, row.one.untested, row.one.best) for row in table.rows if row.one is not None]
 
@@ -135,7 +154,63 @@ def test_a_program_that_fails_by_another_issue_is_not_unaffected() -> None:
     effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), cause(PART), other))
 
     [row] = [one for one in grid(effects, Use.PMAP).rows if one.title == f"Title of {ORDINARY}"]
-    assert [cell.says for cell in row.cells] == ["another issue", "error (one process)"]
+    assert [cell.says for cell in row.cells] == [
+        "another issue: its tests raise",
+        "error (one process)",
+    ]
+
+
+def test_a_part_of_a_defect_is_no_other_issue_of_the_whole() -> None:
+    entry = deviation(cause=PART)
+    other = ran("idioms.a", "new_pmap@0.8.0", FAILS, verdict="known deviation", deviation=entry)
+    records = [*shown(ORDINARY, "idioms.a"), cause(PART, part_of=ORDINARY), other]
+    found = issues(Effects(read(*HEAD, *records)))
+    states = {
+        one.cause.cause: [one.at(Where("new_pmap", jax)) for jax in ("0.8.0", "0.9.0")]
+        for one in found
+    }
+
+    assert states[ORDINARY] == [Effect.RAISES, Effect.RAISES]
+    assert states[PART] == [Effect.RAISES, None]
+
+
+@pytest.mark.parametrize(("moved", "effect"), [(0, Effect.LIES_ELSEWHERE), (48, Effect.MOVES_MORE)])
+def test_a_row_of_all_processes_that_communicates_is_extra_communication(
+    moved: int, effect: Effect
+) -> None:
+    """That the values are those of all processes is documented; the cost is an effect."""
+    some = {"all-reduce": 1} if moved else {}
+    costs = [{"moved": {"bytes": n, "collectives": c}} for n, c in ((0, {}), (moved, some))]
+    records = [
+        cause(ORDINARY),
+        program("idioms.a"),
+        ran("idioms.a", "legacy_pmap@0.9.0", returned([1.0], extra=costs[0]), topology="2x2"),
+        ran(
+            "idioms.a",
+            "shard_map@0.9.0",
+            returned([2.0], extra=costs[1]),
+            topology="2x2",
+            verdict="known deviation",
+            deviation=deviation(cause=ORDINARY),
+        ),
+    ]
+    [issue] = issues(Effects(read(*HEAD, *records)))
+
+    assert issue.at(Where("shard_map", "0.9.0")) is effect
+
+
+def test_a_row_in_which_an_issue_never_shows_and_its_tests_fail_otherwise_is_left_out() -> None:
+    by_other = deviation(cause=PART)
+    others = [
+        ran("idioms.a", side, FAILS, topology="2x2", verdict="known deviation", deviation=by_other)
+        for side in ("new_pmap@0.8.0", "new_pmap@0.9.0")
+    ]
+    fine = ran("idioms.a", "new_pmap@0.8.0", returned([1.0]))
+    effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), cause(PART), fine, *others))
+    issue = next(one for one in issues(effects) if one.cause.cause == ORDINARY)
+
+    assert [one.processes for one in place_rows(effects.results, issue)] == ["one process"]
+    assert issue.found(Where("new_pmap", "0.8.0")).state is State.FREE
 
 
 def test_an_implementation_that_is_removed_shows_only_what_asks_for_it() -> None:

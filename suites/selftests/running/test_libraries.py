@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
 from published import published_versions
+from records import cause
 
+from conformance.model.records import Cause
 from conformance.worker.library_use import MODULES, USES, run
 from harness.running.libraries import LIBRARIES
 from reports.analysis.libraries import (
@@ -77,10 +80,22 @@ def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_table_has_the_newest_jax_first_and_a_column_for_each_use() -> None:
-    chex, flax = tables(from_records(RECORDS))
+    chex, flax = tables(from_records(RECORDS), {})
     assert (chex.library, chex.uses) == ("chex", ())
     assert [one.jax for one in flax.rows] == ["0.10.0", "0.9.0"]
     assert flax.uses == ("replicate", "unreplicate")
+
+
+def test_a_table_names_the_known_issues_that_name_its_functions() -> None:
+    names = {"one": ("replicate",), "other": ("jax.pmap",)}
+    known = {
+        slug: convert(cause(slug, tags=[*tags]), Cause, strict=False)
+        for slug, tags in names.items()
+    }
+    chex, flax = tables(from_records(RECORDS), known)
+
+    assert [one.text for one in flax.naming] == ["Title of one"]
+    assert chex.naming == ()
 
 
 def test_the_published_pairs_are_of_every_published_release() -> None:
