@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from conformance.model.records import Target, TargetKey
 from conformance.model.verdicts import Verdict
@@ -132,6 +133,7 @@ def compare(
     )
 
 
+@lru_cache(maxsize=8192)  # most cells have one of few reasons
 def masked(text: str) -> str:
     """Return a message without what differs each time: values, numbers, addresses."""
     return _NUMBER.sub("#", _ARRAY.sub("[…]", " ".join(text.split())))

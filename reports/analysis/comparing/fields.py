@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from conformance.model.records import Cell
@@ -180,6 +181,7 @@ def _warnings(step: Json) -> set[str]:
     }
 
 
+@lru_cache(maxsize=8192)  # most messages are those of other cells too
 def message_kept(text: str) -> str:
     """Return the part of a message that does not depend on its arguments."""
     for what, words in ((_LINK, "…"), (_QUOTED, "'…'"), (_FUNCTION, "jit(…)")):

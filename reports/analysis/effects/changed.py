@@ -152,6 +152,11 @@ class Entry:
         return found & self.places if looked and SEVERAL not in self.places else found
 
     @cached_property
+    def shown(self) -> frozenset[tuple[str, str]]:
+        """Return the facts that show it, each with its number of processes."""
+        return frozenset(one.place for one in self.seen)
+
+    @cached_property
     def example(self) -> Seen:
         """The cell of the smallest program."""
         return next(one for one in self.seen if one.clause == self.smallest)
@@ -224,7 +229,7 @@ class Upgrade:
         A fact that no other entry shows counts as the same, or as not compared.
         """
         entries = tuple(filter(wanted, self.entries))
-        differing = self.differing & {one.place for entry in entries for one in entry.seen}
+        differing = self.differing.intersection(frozenset().union(*(one.shown for one in entries)))
         others = frozenset() if count_others else self.differing - differing
         compared_of = {
             place: count - len(facts(others, place) - facts(differing, place))

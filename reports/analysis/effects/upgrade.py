@@ -153,13 +153,18 @@ class _Made:
             more = not (compared and entry.ran_before), not compared
             return groups.index(entry.group), *more, -entry.programs, entry.title
 
+        places = Counter(where for where, _ in self.compared)
         entries = (self._entry(key, some) for key, some in self.found.items())
         return Upgrade(
             self.old,
             self.new,
             tuple(sorted(entries, key=order)),
             same_cells=self.same_cells,
-            compared_of={place: len(facts(self.compared, place)) for place in ("", ONE, SEVERAL)},
+            compared_of={
+                "": len(facts(self.compared, "")),
+                ONE: places[ONE],
+                SEVERAL: places[SEVERAL],
+            },
             differing=frozenset(self.compared & self.changed),
             missing=tuple(
                 (f"{verdict.value} under {self.old if of_old else self.new}", count)
