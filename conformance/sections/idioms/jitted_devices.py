@@ -27,6 +27,7 @@ from conformance.sections.idioms.checks import in_a_jit, of_the_mapped
 from conformance.sections.idioms.jitted import ZERO, descend
 from conformance.sections.idioms.models import once, reduced
 from conformance.sections.idioms.sharded import sharded, sharded_batch, split, whole
+from conformance.spec.clause import devices
 from conformance.spec.family import table
 from conformance.spec.topology import ONE_PROCESS
 from conformance.worker.protocols import Cluster, Implementation
@@ -158,7 +159,13 @@ DEVICES: Mapping[str, Idiom] = table(
 )
 
 
-@in_a_jit().family("idioms.jit.{idiom}", idiom=DEVICES, left_out=of_the_mapped)
+@in_a_jit().family(
+    "idioms.jit.{idiom}",
+    idiom=DEVICES,
+    left_out=of_the_mapped,
+    # Half of two devices is one, which has nothing to reduce.
+    needs=lambda idiom: devices(4) if idiom.order is mapped.upper else devices(2),
+)
 def place(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop over plain jits on groups of devices."""
     follow(impl, cluster, idiom)

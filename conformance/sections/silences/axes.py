@@ -227,7 +227,7 @@ def _refused(case: Refused) -> Columns:
     claim="{case.claim}",
     title="A mapped function with {case.text} is refused.",
     left_out=ONE_PROCESS_ALONE,
-    needs=devices(2),
+    needs=devices(8),
     expect=_refused,
 )
 def refused_axes(impl: Implementation, cluster: Cluster, case: Refused) -> None:

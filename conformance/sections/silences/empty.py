@@ -119,7 +119,7 @@ EMPTY: Mapping[str, Empty] = table(
     title="A mapped function with {case.text}.",
     fact="silences.empty.mapped",
     left_out=ONE_PROCESS_ALONE,
-    needs=devices(2),
+    needs=devices(8),
     expect=lambda case: everywhere(in_steps(returns(case.model), *TWICE)),
 )
 def mapped(impl: Implementation, cluster: Cluster, case: Empty) -> None:

@@ -82,7 +82,7 @@ def numbered(place: Place) -> Any:
     claim="pmap-silence.axis-name-types",
     title="The axis name is {name.text}.",
     left_out=ONE_PROCESS_ALONE,
-    needs=devices(2),
+    needs=lambda name: devices(2) if name.unsaid else devices(8),
     expect=lambda name: everywhere(in_steps(returns(doubled if name.unsaid else numbered), *TWICE)),
 )
 def named(impl: Implementation, cluster: Cluster, name: Name) -> None:

@@ -281,7 +281,7 @@ LISTS: Mapping[str, Refused] = table(
     ),
     fact="silences.sizes.devices",
     left_out=ONE_PROCESS_ALONE,
-    needs=devices(2),
+    needs=devices(8),
     expect=lambda case: as_legacy(case, NO_LISTS),
 )
 def devices_named(impl: Implementation, cluster: Cluster, case: Refused) -> None:

@@ -181,7 +181,7 @@ def as_the_map(stage: Stage) -> Columns:
     claim=STAGE,
     title="A mapped function is lowered and compiled with {stage.text}.",
     left_out=ONE_PROCESS_ALONE,
-    needs=devices(2),
+    needs=lambda stage: devices(8) if stage.lowered in (shapes, half) else devices(2),
     expect=as_the_map,
 )
 def staged(impl: Implementation, cluster: Cluster, stage: Stage) -> None:
