@@ -50,7 +50,10 @@ class Findings:
 
 
 def findings(results: Results, agreement: Agreement | None) -> Findings:
-    """Return what the results show; without an agreement only what has a known issue."""
+    """Return what the results of the platform with the most cells show; without an agreement only
+    what has a known issue.
+    """
+    results = results.of_one_platform()
     known = by_sentence(agreement) if agreement else {}
     new = ordered(agreement.new) if agreement else ()
     jax = {t.jax for t in results.targets if t.jax and not t.unavailable}
