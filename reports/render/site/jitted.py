@@ -26,6 +26,7 @@ PIN = "+"  # in the name of a target that pins libraries
 NO_COLLECTIVE, NO_MEMORY, NOT_TIMED = "nothing", "not measured", "not timed"
 LARGE_STEP, AT_SIZES = "1 MiB on each device", "Realistic sizes"
 TIMING, BASELINE = "timing.jit.step", "plain jit"
+TIMED = ("timing.at-size.", "timing.pattern.")  # patterns, each beside its plain jit
 
 AT_SIZE = tuple(
     (f"idioms.at-size.{kernel}", f"idioms.jit-at-size.{kernel}")

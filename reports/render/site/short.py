@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from conformance.model.verdicts import Verdict
 from reports.render.site.causes import CauseView
 from reports.render.site.documents import ClaimRow
 from reports.render.site.hazards import NOWHERE, HazardView
@@ -105,7 +106,7 @@ def _by_argument(tables: Iterable[Table], column: int, row: int) -> dict[str, di
     found: dict[str, dict[str, Figure]] = {}
     for table in tables:
         figure = table.rows[row].figures[column]
-        if figure is not None:
+        if figure is not None and figure.verdict is not Verdict.NOT_RUN:
             found.setdefault(table.what, {})[table.topology] = figure
     return found
 

@@ -19,7 +19,7 @@ from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.upgrade import upgrade
 from reports.analysis.gradients import taken
 from reports.analysis.issues.shown import shown_by
-from reports.render.site import gradients, short
+from reports.render.site import gradients, jitted, short
 from reports.render.site import hazards as hazard_pages
 from reports.render.site.causes import CauseView, causes
 from reports.render.site.columns import columns
@@ -371,7 +371,7 @@ class SubjectView:
     @property
     def times(self) -> tuple[Timed, ...]:
         """Return what the time lane measured beside the subject's clauses in the newest JAX, each
-        once.
+        once; what the page of plain jit shows is left to it.
         """
         newest = self.results.targets[newest_index(self.results)].key
         found: dict[str, dict[str, None]] = {}
@@ -379,6 +379,8 @@ class SubjectView:
         for key, lines in self.results.timings.items():
             if key.clause in self.clauses and key.target == newest:
                 for one in lines:
+                    if one.timing.startswith(jitted.TIMED):
+                        continue
                     place = implementation_words(key.implementation)
                     line = f"{place} on {key.topology}, {timing_text(one)}"
                     found.setdefault(one.timing, {})[line] = None
@@ -392,6 +394,17 @@ class SubjectView:
             )
             for name in sorted(found, key=by_story)
         )
+
+    @property
+    def timed_beside_jit(self) -> str:
+        """The page that shows the times of patterns beside plain jit, if this subject has any."""
+        of_patterns = (
+            one.timing.startswith(jitted.TIMED)
+            for key, some in self.results.timings.items()
+            if key.clause in self.clauses
+            for one in some
+        )
+        return jitted.PAGE if any(of_patterns) else ""
 
 
 def pages(effects: Effects) -> Iterator[Page]:

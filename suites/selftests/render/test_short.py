@@ -23,8 +23,8 @@ def hazard(effect: str, *rows: tuple[str, ...]) -> HazardView:
     )
 
 
-def figure(multiple: str, missing: str = "") -> Figure:
-    return Figure(multiple, "", Verdict.CONFORMS, "", "", missing)
+def figure(multiple: str, missing: str = "", verdict: Verdict = Verdict.CONFORMS) -> Figure:
+    return Figure(multiple, "", verdict, "", "", missing)
 
 
 def table(what: str, topology: str, *figures: Figure | None) -> Table:
@@ -105,3 +105,12 @@ def test_peaks_are_of_what_has_a_figure() -> None:
 
 def test_where_nothing_was_measured_nothing_is_said() -> None:
     assert not [*memory([table("a", "1x8", None)], 0, 0, "new pmap")]
+
+
+def test_what_another_implementation_alone_runs_is_left_out() -> None:
+    tables = [
+        table("a", "1x8", figure("2.0")),
+        table("a plain jit", "1x8", figure("", "not run", Verdict.NOT_RUN)),
+    ]
+    [said] = memory(tables, 0, 0, "new pmap")
+    assert said.text == "a 2.0 times on 1x8 (new pmap)"

@@ -110,6 +110,16 @@ def test_what_is_timed_is_told_once_however_many_checks_it_illustrates() -> None
     assert {"../clauses/donation.a.html", "../clauses/idioms.loop.html"} <= set(links_in(times))
 
 
+def test_patterns_that_are_timed_beside_plain_jit_are_left_to_their_page() -> None:
+    there = {"target": "jax==0.9.0", "topology": "1x8"}
+    pattern = timing(OF_DONATION, timing="timing.pattern.loop", **there)
+    times = section(
+        render(results_of(*records(), timing(OF_DONATION, **there), pattern))[PAGE], "times"
+    )
+    assert len([*times.iter("details")]) == 1
+    assert "../jit.html" in links_in(times)
+
+
 def test_results_without_legacy_pmap_say_that_nothing_is_compared() -> None:
     alone = [
         target("0.9.0"),
