@@ -66,7 +66,7 @@ class PlatformView:
     """What was run on one target of another platform."""
 
     target: Target
-    label: str
+    devices: str  # as JAX names them, of any run that recorded it
     topologies: tuple[str, ...]
     results: tuple[Result, ...]
     left_out: int  # tests without a result
@@ -167,7 +167,7 @@ def _view(results: Results, target: Target, beside: dict[Place, list[Outcome]]) 
     found = [_result(results, key, outcome, beside.get(_place(key), ())) for key, outcome in ran]
     return PlatformView(
         target,
-        results.labels[target.key],
+        next((one.device_kind for one in results.environments if _names_devices(one, target)), ""),
         _topologies(results, (key for key, _ in ran)),
         tuple(sorted(found, key=_order)),
         len(results.clauses) - len({key.clause for key, _ in ran}),
@@ -178,6 +178,10 @@ def _result(results: Results, key: CellKey, outcome: Outcome, others: Sequence[O
     clause = results.clauses[key.clause]
     claim = results.claims.get(clause.claim)
     return Result(key, clause, claim is not None and claim.silent, outcome, tuple(others))
+
+
+def _names_devices(environment: Target, target: Target) -> bool:
+    return environment.key == target.key and bool(environment.device_kind)
 
 
 def _topologies(results: Results, keys: Iterable[CellKey]) -> tuple[str, ...]:
