@@ -24,6 +24,8 @@ AS_IN = "Do as in “{}”"
 _NOT_AVERTED = (Group.FIX_FAILS, Group.REPAIRED)
 # What is no longer refused does no harm by itself.
 _HARMLESS = (Group.TAKEN,)
+# A new warning is no reason to give up pmap: shard_map may be silent because it does not look.
+_NO_REWRITE = (*_HARMLESS, Group.WARNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def _edit_and_remedy(entry: Entry) -> tuple[str, Remedy | None] | None:
             return cause.edit, first
     for one in _own_first(entry, works):
         return AS_IN.format(one.title.rstrip(".")), one
-    rewrite = entry.as_shard_map and entry.group not in _HARMLESS
+    rewrite = entry.as_shard_map and entry.group not in _NO_REWRITE
     return (AS_SHARD_MAP, None) if rewrite else None
 
 

@@ -41,12 +41,13 @@ _WORDS = {
     RiskKind.FATAL: "crashes and hangs",
     RiskKind.WRONG: "wrong values",
     RiskKind.ERRORS: "errors",
-    RiskKind.COSTS: "extra communication, memory or time of calls",
+    RiskKind.COSTS: "costs (communication, memory or time)",
 }
 _ONE = {
     RiskKind.FATAL: "crash or hang",
     RiskKind.WRONG: "wrong value",
     RiskKind.ERRORS: "error",
+    RiskKind.COSTS: "cost (communication, memory or time)",
 }
 _OF_EFFECT = {
     Effect.CRASHES: RiskKind.FATAL,
@@ -78,8 +79,10 @@ class Risk:
 
     @property
     def score(self) -> tuple[int, ...]:
-        """A sort key, the safest first: fewest crashes, then wrong values, errors, costs."""
-        return tuple(len(some) for _, some in self.counted)
+        """A sort key, the safest first: fewest crashes, then wrong values, errors, costs; then
+        crashes of whatever usage.
+        """
+        return (*(len(some) for _, some in self.counted), len(self.fatal))
 
     @property
     def words(self) -> str:

@@ -329,7 +329,8 @@ def _where(rows: Iterable[PlaceRow], versions: Sequence[str]) -> Iterator[str]:
             where = "every version" if shown == tested else f"JAX {ranges(tested, shown)}"
             found.setdefault(where, []).append(row.implementation)
     for where, names in found.items():
-        yield where if names == [JAX] else f"{', '.join(names)}: {where}"
+        without = "without a map: " if len(found) > 1 else ""
+        yield f"{without}{where}" if names == [JAX] else f"{', '.join(names)}: {where}"
 
 
 def _part(hazard: Hazard, versions: Sequence[str]) -> PartView:

@@ -15,6 +15,7 @@ from reports.render.site.issues import Grid, grid
 from reports.render.site.names import Link, implementation_words
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair
+from reports.render.site.platforms import ACCELERATORS
 from reports.render.site.question_pages import asked
 from reports.render.site.strips import jax_versions
 from reports.render.site.subjects import subjects
@@ -22,7 +23,6 @@ from reports.render.site.uses import Moment, Use
 from reports.store.order import version_order
 from reports.store.results import Results
 
-_ACCELERATORS = ("cuda", "tpu")
 MOST_ISSUES = 10  # rows of a grid on the first page
 
 
@@ -114,7 +114,7 @@ def _measured(results: Results, there: Sequence[str]) -> str:
         return ""
     several = any(not topology.startswith("1x") for topology in results.topologies)
     how = "in clusters of real processes" if several else "in one process"
-    missing = [name for name in _ACCELERATORS if not any(p.startswith(name) for p in there)]
+    missing = [name for name in ACCELERATORS if not any(p.startswith(name) for p in there)]
     nothing = f"; nothing is measured on {_words(missing)} yet" if missing else ""
     also = f", some of it also on {_words(there[1:])}" if there[1:] else ""
     return f", measured on {there[0].upper()} {how}{also}{nothing}"

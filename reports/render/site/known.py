@@ -110,7 +110,8 @@ def pages(effects: Effects) -> Iterator[Page]:
                     of_libraries,
                 ),
                 f"Known issues of {use.words}",
-                "What each issue does in each version of JAX, most severe and most common first.",
+                "What each issue does in each version of JAX, sorted by severity times how many "
+                "programs meet it.",
             )
     if jax_versions(results):
         against = baseline(results)

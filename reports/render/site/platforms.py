@@ -19,6 +19,7 @@ from reports.store.results import Results
 
 PAGE = "platforms.html"
 TITLE = "GPU and TPU results"
+ACCELERATORS = ("cuda", "tpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,14 @@ class PlatformsPage:
 
     main: str
     platforms: tuple[PlatformView, ...]
+    missing: str  # the accelerators without a result, in words
+
+    @property
+    def names(self) -> str:
+        """The platforms in words."""
+        return " and ".join(
+            dict.fromkeys((one.target.platform or "").upper() for one in self.platforms)
+        )
 
 
 def pages(effects: Effects) -> Iterator[Page]:
@@ -139,7 +148,8 @@ def platforms_page(results: Results) -> PlatformsPage:
     main, *others = results.platforms
     beside = _by_place(results.on(main))
     targets = [t for t in results.targets if t.platform in others]
-    return PlatformsPage(main, tuple(_view(results, target, beside) for target in targets))
+    missing = " and ".join(one.upper() for one in ACCELERATORS if one not in results.platforms)
+    return PlatformsPage(main, tuple(_view(results, target, beside) for target in targets), missing)
 
 
 Place = tuple[str, str | None, str, bool]

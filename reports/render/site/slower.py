@@ -8,7 +8,7 @@ from typing import NamedTuple
 from conformance.model.records import TargetKey
 from reports.render.measured import duration, ratio
 from reports.render.site.names import implementation_words
-from reports.store.order import implementation_order
+from reports.store.order import implementation_order, version_order
 from reports.store.outcomes import CellKey, TimingKey
 from reports.store.results import Results
 
@@ -51,7 +51,8 @@ def _ratio_lines(place: str, contender: str, some: Collection[_Taken]) -> Iterat
     least, most = min(one.ratio for one in some), max(one.ratio for one in some)
     if most > 1:
         to = {one.to for one in some}
-        other = to.pop() if len(to) == 1 else LEGACY
+        versions = sorted((one.rpartition(" ")[2] for one in to), key=version_order)
+        other = to.pop() if len(to) == 1 else f"{LEGACY} of jax {' or '.join(versions)}"
         short, long = min(one.seconds for one in some), max(one.seconds for one in some)
         yield (
             f"{implementation_words(place)}, {contender}: "

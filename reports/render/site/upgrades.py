@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from reports.analysis.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade, in_processes
 from reports.analysis.effects.hazards import hazards
-from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.pairs import Effects, Side
 from reports.analysis.effects.plan import MOST_WORDS, Change, Plan, plan
 from reports.analysis.effects.rewrites import Place, Rewrite, rewrites
 from reports.analysis.effects.upgrade import upgrade
@@ -86,7 +86,15 @@ class UpgradeView:
     def fixed(self) -> GroupView | None:
         """Return what improved; None if nothing did."""
         wanted = group_anchor(Group.REPAIRED)
-        return next((one for one in self._groups if one.anchor == wanted), None)
+        group = next((one for one in self._groups if one.anchor == wanted), None)
+        if group is None:
+            return None
+        still = {cause_path(slug) for slug in self._shown(self.pair.new)}
+        lines = (
+            replace(one, title=f"{one.title} (in some tests only)") if one.href in still else one
+            for one in group.lines
+        )
+        return replace(group, lines=tuple(lines))
 
     @property
     def all_groups(self) -> tuple[GroupView, ...]:
@@ -155,26 +163,30 @@ class UpgradeView:
             replace(view, title=f"{view.title} (raised before)")
             if not one.ran_before
             else replace(view, title=f"{view.title} (some programs met it before too)")
-            if one.cause is not None and one.cause.cause in self._shown_before
+            if one.cause is not None and one.cause.cause in self._shown(self.pair.old)
             else view
             for one, view in views
         )
 
-    @cached_property
-    def _shown_before(self) -> frozenset[str]:
-        """The known issues that have an effect on the old side already."""
-        old = Where(self.pair.old.implementation, self.pair.old.jax)
+    def _shown(self, side: Side) -> frozenset[str]:
+        """Return the known issues that have an effect on a side."""
+        where = Where(side.implementation, side.jax)
         known = self.effects.kept(issues)
-        if old not in known:
-            shown = (one for one in issues(self.effects) if one.at(old) is not None)
-            known[old] = frozenset(one.cause.cause for one in shown)
-        found: frozenset[str] = known[old]
+        if where not in known:
+            shown = (one for one in issues(self.effects) if one.at(where) is not None)
+            known[where] = frozenset(one.cause.cause for one in shown)
+        found: frozenset[str] = known[where]
         return found
 
     @property
     def most_silent(self) -> int:
         """Return how many of them are shown unfolded."""
         return MOST_SILENT
+
+    @property
+    def platform(self) -> str:
+        """The platform that both sides ran on."""
+        return (self.pair.new.target.platform or "").upper()
 
     @property
     def prelude(self) -> str:

@@ -156,6 +156,14 @@ def test_where_nothing_keeps_the_pmap_the_same_program_as_a_shard_map_may_help()
     assert [entry.smallest for entry in found.unknown] == ["errors.b"]
 
 
+def test_a_new_warning_is_no_reason_to_give_up_pmap() -> None:
+    warned = FINE | {"warnings": [{"category": "UserWarning", "message": "Some buffers"}]}
+    found = made(*changed("errors.a", warned), ran("errors.a", SHARDED, FINE))
+
+    assert {one.group for one in found.entries} == {Group.WARNS}
+    assert not edits(found).some
+
+
 def test_it_is_told_where_the_same_programs_need_no_edit_as_a_shard_map() -> None:
     both = [ran("errors.a", SHARDED, FINE), ran("errors.b", SHARDED, FINE)]
     records = [*by("one", "errors.a", edit=PUT), *by("other", "errors.b", edit=PUT), *fix()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from records import Record, cause, deviation, finding, raised, returned, target
 from two_sides import FAILS, HEAD, known, program, ran, read
@@ -10,7 +12,7 @@ from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.issues.derive import issues
 from reports.analysis.issues.places import Where
-from reports.analysis.issues.risk import RiskKind, risk
+from reports.analysis.issues.risk import RiskKind, risk, safest
 from reports.analysis.issues.states import State
 from reports.render.site.causes import causes
 from reports.render.site.issues import grid, library_rows, place_rows
@@ -42,11 +44,19 @@ def test_one_defect_counts_once_and_an_unusual_argument_not_at_all() -> None:
     assert len(issues(effects)) == 3
     found = risk(effects, NEW, "one")
     assert found is not None
-    assert found.score == (0, 0, 1, 0)
+    assert found.score == (0, 0, 1, 0, 0)
     assert [row.title for row in grid(effects, Use.PMAP).rows] == [
         f"Title of {ORDINARY}",
         f"Title of {UNUSUAL}",
     ]
+
+
+def test_of_two_versions_with_the_same_counts_the_one_with_fewer_crashes_is_safest() -> None:
+    effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a")))
+    found = risk(effects, NEW, "one")
+    assert found is not None
+    fatal = replace(found, fatal=issues(effects))
+    assert safest([("0.9.0", found), ("0.9.1", fatal)]) == ("0.9.0",)
 
 
 def test_an_issue_with_several_processes_is_no_risk_of_one() -> None:
