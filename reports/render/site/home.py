@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from reports.render.site.issues import Grid, grid
 from reports.render.site.names import Link, implementation_words
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair
-from reports.render.site.platforms import ACCELERATORS
+from reports.render.site.platforms import without_results, words
 from reports.render.site.question_pages import asked
 from reports.render.site.strips import jax_versions
 from reports.render.site.subjects import subjects
@@ -114,14 +114,10 @@ def _measured(results: Results, there: Sequence[str]) -> str:
         return ""
     several = any(not topology.startswith("1x") for topology in results.topologies)
     how = "in clusters of real processes" if several else "in one process"
-    missing = [name for name in ACCELERATORS if not any(p.startswith(name) for p in there)]
-    nothing = f"; nothing is measured on {_words(missing)} yet" if missing else ""
-    also = f", some of it also on {_words(there[1:])}" if there[1:] else ""
+    missing = without_results(there)
+    nothing = f"; nothing is measured on {words(missing)} yet" if missing else ""
+    also = f", some of it also on {words(there[1:])}" if there[1:] else ""
     return f", measured on {there[0].upper()} {how}{also}{nothing}"
-
-
-def _words(platforms: Iterable[str]) -> str:
-    return " and ".join(one.upper() for one in sorted(platforms))
 
 
 def _chooser(old: str, new: str, some: Sequence[Pair]) -> Chooser:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -114,15 +114,9 @@ class PlatformsPage:
     """All other platforms, and the name of the site's."""
 
     main: str
+    names: str  # the other platforms, in words
     platforms: tuple[PlatformView, ...]
     missing: str  # the accelerators without a result, in words
-
-    @property
-    def names(self) -> str:
-        """The platforms in words."""
-        return " and ".join(
-            dict.fromkeys((one.target.platform or "").upper() for one in self.platforms)
-        )
 
 
 def pages(effects: Effects) -> Iterator[Page]:
@@ -131,11 +125,21 @@ def pages(effects: Effects) -> Iterator[Page]:
         yield Page(
             PAGE,
             "platforms",
-            platforms_page(effects.every),
+            platforms_page(effects),
             TITLE,
             "The tests that ran on another platform, beside their results on "
             f"{effects.every.platforms[0].upper()}.",
         )
+
+
+def without_results(platforms: Collection[str]) -> list[str]:
+    """Return the accelerators that none of these platforms is."""
+    return [name for name in ACCELERATORS if not any(one.startswith(name) for one in platforms)]
+
+
+def words(platforms: Iterable[str]) -> str:
+    """Return platforms in words."""
+    return " and ".join(one.upper() for one in platforms)
 
 
 def there(results: Results) -> bool:
@@ -143,13 +147,18 @@ def there(results: Results) -> bool:
     return len(results.platforms) > 1
 
 
-def platforms_page(results: Results) -> PlatformsPage:
+def platforms_page(effects: Effects) -> PlatformsPage:
     """Return the results of each platform but the first, beside those of the first."""
+    results = effects.every
     main, *others = results.platforms
-    beside = _by_place(results.on(main))
+    beside = _by_place(effects.results)
     targets = [t for t in results.targets if t.platform in others]
-    missing = " and ".join(one.upper() for one in ACCELERATORS if one not in results.platforms)
-    return PlatformsPage(main, tuple(_view(results, target, beside) for target in targets), missing)
+    return PlatformsPage(
+        main,
+        words(others),
+        tuple(_view(results, target, beside) for target in targets),
+        words(without_results(results.platforms)),
+    )
 
 
 Place = tuple[str, str | None, str, bool]

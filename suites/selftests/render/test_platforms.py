@@ -44,7 +44,7 @@ def recorded(*cuda: str) -> Sequence[Record]:
 def test_a_platform_is_shown_beside_the_first() -> None:
     results = results_of(*recorded("conforms", "known deviation", "known deviation", "conforms"))
     assert results.platforms == ("cpu", "cuda")
-    (view,) = platforms_page(results).platforms
+    (view,) = platforms_page(Effects(results)).platforms
     assert (view.tests, view.conforming, view.known, view.left_out) == (4, 2, 2, 0)
     # c raises on CUDA alone; of d no cell ran in one process on CPU.
     assert [one.key.clause for one in view.different] == ["errors.c"]
