@@ -38,10 +38,10 @@ class Usage(StrEnum):
 
 _RANKS = {usage: place for place, usage in enumerate(Usage)}
 _WORDS = {
-    Usage.ORDINARY: "most programs with a pmap",
-    Usage.COMMON: "a feature that many programs use",
-    Usage.UNUSUAL: "an unusual argument or call",
-    Usage.FAILURE: "only after a mistake, an error or a lost process",
+    Usage.ORDINARY: "affects most programs with pmap",
+    Usage.COMMON: "affects a feature that many programs use",
+    Usage.UNUSUAL: "affects an unusual argument or call",
+    Usage.FAILURE: "occurs only after a mistake, an error or a lost process",
 }
 _LIKELIHOOD = {
     Usage.ORDINARY: 8.0,

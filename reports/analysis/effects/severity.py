@@ -23,7 +23,7 @@ class Severity(StrEnum):
     RAISES = "raises an undocumented error"
     COSTS = "communicates or stores something else than documented"
     REST = "another difference"
-    PLATFORM = "differs on this platform only"
+    PLATFORM = "differs on CPU only"
 
     @property
     def rank(self) -> int:

@@ -421,7 +421,7 @@ class _Made:
             return cause.title, cause.sentence
         if key.by is By.DOCUMENT:
             statement = self.results.claims[key.claim].statement.rstrip(".")
-            return f"Documented: {statement}", says
+            return f"Documented claim: {statement}", says
         clause = self.results.clauses[example.clause]
         if key.group in _BY_SHAPE:
             return _TITLES[key.group].format(key.shape), ""
@@ -523,16 +523,16 @@ _BY_SHAPE = (Group.MOVES_MORE, Group.LIES, Group.WARNS)
 _BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
 # What programs do for which a known issue ended, where they worked before.
 _NOW = {
-    Group.RAISES: "Raises an error now, as expected",
-    Group.WARNS: "Warns now, as expected",
-    Group.LIES: "Has the expected sharding now",
+    Group.RAISES: "Now raises the expected error",
+    Group.WARNS: "Now gives the expected warning",
+    Group.LIES: "Now has the expected sharding",
 }
 _IN_TEST = {
-    Group.RAISES: "Raises an error now, as expected, in a test of: ",
-    Group.OTHER_ERROR: "Raises another error, as expected, in a test of: ",
+    Group.RAISES: "Now raises an error, as the test expects: ",
+    Group.OTHER_ERROR: "Now raises another error, as the test expects: ",
 }
 _TITLES = {
     Group.MOVES_MORE: "{}",
-    Group.LIES: "The sharding of a result differs: {}",
+    Group.LIES: "A result has another sharding: {}",
     Group.WARNS: "A warning: {}",
 }

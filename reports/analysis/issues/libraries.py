@@ -76,10 +76,10 @@ class Outdated:
         """What raises where, and what works."""
         names = ", ".join(f"`{name}`" for name in self.functions)
         raises = "raises" if len(self.functions) == 1 else "raise"
-        works = f" {self.library} {self.works} works on JAX {self.new_jax}." if self.works else ""
+        works = f" {self.library} {self.works} works with JAX {self.new_jax}." if self.works else ""
         return (
-            f"{self.library} {self.raises} or older, on JAX {self.jax} or later: {names} {raises} "
-            f"{self.error.partition(':')[0]}.{works}"
+            f"With JAX {self.jax} or later, {names} of {self.library} {self.raises} or older "
+            f"{raises} {self.error.partition(':')[0]}.{works}"
         )
 
 

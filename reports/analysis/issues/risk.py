@@ -88,7 +88,7 @@ class Risk:
     def words(self) -> str:
         """The counts in words, without what is none."""
         some = (severity.counted(len(found)) for severity, found in self.counted if found)
-        return ", ".join(some) or "none of these issues"
+        return ", ".join(some) or "none"
 
 
 def risk(

@@ -81,8 +81,9 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             taken,
             "index",
             "Cost of `x[0]` of a pmap output: time",
-            "Time of `x[0]` divided by its time under legacy pmap. A vertical bar is the range "
-            "over repeated blocks of the measurement; if it includes 1, there is no difference.",
+            "Time of `x[0]` divided by the time of `x[0]` under legacy pmap. A vertical bar is the "
+            "range over repeated blocks of the measurement; a bar that includes 1 shows no "
+            "difference.",
             INDEX,
             "index",
             LEGACY,
@@ -95,8 +96,8 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             taken,
             "call",
             "A call of a pmapped function: time",
-            "Time of a call divided by its time under legacy pmap. The arrays are tiny, so that "
-            "this is dispatch time.",
+            "Time of a call divided by the time of the same call under legacy pmap. The arrays are "
+            "tiny, so the time is that of dispatch.",
             "timing.dispatch.",
             "call",
             LEGACY,
@@ -106,7 +107,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             taken,
             "round-trip",
             "A pmapped function with large arrays: time",
-            "Time of a call divided by its time under legacy pmap.",
+            "Time of a call divided by the time of the same call under legacy pmap.",
             "timing.round-trip.",
             "call",
             LEGACY,
@@ -115,8 +116,8 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             results,
             taken,
             "top-level",
-            "A pmapped function at top level, against the same under jit: time",
-            "Time of a call at the top level divided by its time inside `jax.jit`.",
+            "A pmapped function at top level, compared with the same function under jit: time",
+            "Time of a call at top level divided by the time of the same call inside `jax.jit`.",
             "timing.top-level.",
             "top level",
             JIT,

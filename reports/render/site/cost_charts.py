@@ -132,7 +132,7 @@ def ratios(
                 description="",
                 across=JAX,
                 categories=tuple(target.jax or "?" for target in versions),
-                upwards=f"times {to}",
+                upwards=f"time / time under {to.removeprefix('under ')}",
                 series=series(_names(key.implementation for key in here), points),
                 label=multiple,
                 log=True,
@@ -188,7 +188,7 @@ def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
                 description="",
                 across="processes × devices of each",  # noqa: RUF001 (the sign of multiplication)
                 categories=tuple(topologies),
-                upwards="times the local shard",
+                upwards="time / time of reading a local shard",
                 series=series(_names(key.implementation for key in here), points),
                 label=multiple,
                 log=True,
@@ -225,7 +225,7 @@ def moved_figures(results: Results) -> Group:
                     description="",
                     across=JAX,
                     categories=tuple(target.jax or "?" for target in versions),
-                    upwards="bytes moved / bytes of the result",
+                    upwards="bytes sent / bytes of the result",
                     series=series(_names(key.implementation for key in cells), points),
                     label=multiple,
                 ),
@@ -235,8 +235,9 @@ def moved_figures(results: Results) -> Group:
         "moved",
         "Reading a part of a pmap output: bytes moved between devices",
         "Bytes that the compiled program sends to each device, divided by the bytes of the "
-        "result. 0: nothing is sent between devices; data may still pass through the host, as in "
-        "`for row in x` under new pmap. More than 1: data that the result does not need.",
+        "result. 0× means that nothing is sent between devices, but data may pass through the "  # noqa: RUF001
+        "host, as in `for row in x` under new pmap. More than 1× means that data is sent that the "  # noqa: RUF001
+        "result does not need.",
         tuple(figures),
     )
 
@@ -274,9 +275,9 @@ def memory_figures(measured: Memory) -> Group:
         )
     return Group(
         "memory",
-        "An argument, donated or not: memory",
-        "Peak memory divided by the size of the argument. 1: no copy. 2: one copy beside the "
-        "original.",
+        "A call with an argument, donated or not: memory",
+        "Peak memory during a call, divided by the size of the argument. 1× means no copy, 2× one "  # noqa: RUF001
+        "copy beside the original.",
         tuple(figures),
     )
 

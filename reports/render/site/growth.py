@@ -35,9 +35,9 @@ def _sentence(some: Sequence[Growth]) -> str:
     rows = ", ".join(dict.fromkeys(_size(one.row) for one in some))
     by = ", ".join(dict.fromkeys(f"jax {one.jax} with libtpu {one.libtpu}" for one in some))
     return (
-        f"Bytes that one access sends to each chip, divided by the {rows} of the array on that "
-        f"chip. Compiled with {by}; not run. A rising line: the access costs more on a "
-        "larger pod."
+        "Bytes that one access sends to each chip, divided by the size of the array's shard on "
+        f"that chip ({rows}). The programs were compiled with {by}, and not run. A rising line means "
+        "that the access costs more on a larger pod."
     )
 
 

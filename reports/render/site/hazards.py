@@ -37,10 +37,10 @@ _TITLES = {
     Danger.SECOND_CALL: "Works once, then fails",
 }
 _SAYS = {
-    Danger.CRASHES: "A process dies, and ends the job.",
-    Danger.HANGS: "A process waits forever, and with it those that wait for it.",
-    Danger.WRONG_NUMBERS: "Wrong values, without an error or a warning.",
-    Danger.SECOND_CALL: "The first call of a pmapped function works, the next one raises.",
+    Danger.CRASHES: "A process dies, and the job ends.",
+    Danger.HANGS: "A process waits forever, and so do the processes that wait for it.",
+    Danger.WRONG_NUMBERS: "A program returns wrong values, without an error or a warning.",
+    Danger.SECOND_CALL: "The first call of a pmapped function works, and the next call raises.",
 }
 
 
@@ -195,7 +195,7 @@ def _line(
 ) -> VersionLine:
     new_here = (one for one in some if not _library(one) and jax in one.new_in(versions[::-1]))
     new = (
-        (one, _under(some) + (" again" if word == "again" else ""))
+        (one, _under(some) + (", again" if word == "again" else ""))
         for one, _ in joined(new_here)
         for word, some in _new_or_again(one, versions, jax, one.new_in(versions[::-1])[jax])
     )
@@ -218,7 +218,8 @@ def _place(versions: Sequence[str], jax: str) -> str:
 
 
 def _under(implementations: Sequence[str]) -> str:
-    return " and ".join(map(implementation_words, implementations))
+    *rest, last = map(implementation_words, implementations)
+    return f"{', '.join(rest)} and {last}" if rest else last
 
 
 def _effect(hazard: Hazard) -> str:
@@ -228,13 +229,13 @@ def _effect(hazard: Hazard) -> str:
 def _news(hazard: Hazard, versions: Sequence[str]) -> str:
     """Return since when it exists, and whether it still does."""
     if library := _library(hazard):
-        return f"Follows the version of {library}, not of JAX"
+        return f"Depends on the version of {library}, not of JAX"
     new = [
-        f"{word} in {jax} under {_under(some)}"
+        f"{word} in JAX {jax} under {_under(some)}"
         for jax, implementations in hazard.new_in(versions[::-1]).items()
         for word, some in _new_or_again(hazard, versions, jax, implementations)
     ]
-    ended = [] if any(of_version([hazard], versions[0])) else [f"not in {versions[0]}"]
+    ended = [] if any(of_version([hazard], versions[0])) else [f"not in JAX {versions[0]}"]
     text = "; ".join([*new, *ended])
     return text[:1].upper() + text[1:]
 
@@ -329,7 +330,7 @@ def _where(rows: Iterable[PlaceRow], versions: Sequence[str]) -> Iterator[str]:
             where = "every version" if shown == tested else f"JAX {ranges(tested, shown)}"
             found.setdefault(where, []).append(row.implementation)
     for where, names in found.items():
-        without = "without a map: " if len(found) > 1 else ""
+        without = "without pmap or shard_map: " if len(found) > 1 else ""
         yield f"{without}{where}" if names == [JAX] else f"{', '.join(names)}: {where}"
 
 

@@ -101,7 +101,7 @@ def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page | Asset]:
         "home",
         HomeView(effects, pairs),
         "Upgrade `jax.pmap` code",
-        f"What breaks, changes or gets slower between versions of JAX{where}.",
+        f"What breaks, changes or gets slower between versions of JAX.{where}",
     )
     yield uses.choices(effects, pairs)
 
@@ -113,11 +113,11 @@ def _measured(results: Results, there: Sequence[str]) -> str:
     if not there:
         return ""
     several = any(not topology.startswith("1x") for topology in results.topologies)
-    how = "in clusters of real processes" if several else "in one process"
+    how = "with one process and in real multi-process jobs" if several else "with one process"
     missing = without_results(there)
-    nothing = f"; nothing is measured on {words(missing)} yet" if missing else ""
-    also = f", some of it also on {words(there[1:])}" if there[1:] else ""
-    return f", measured on {there[0].upper()} {how}{also}{nothing}"
+    nothing = f" No test ran on {words(missing)} yet." if missing else ""
+    also = f"; some also ran on {words(there[1:])}" if there[1:] else ""
+    return f" The tests ran on {there[0].upper()}, {how}{also}.{nothing}"
 
 
 def _chooser(old: str, new: str, some: Sequence[Pair]) -> Chooser:

@@ -33,8 +33,8 @@ _SAYS_NOTHING = (State.OTHERWISE, State.NOT_TESTED, State.REMOVED)  # of an issu
 _PROCESSES = {ONE: "one process", SEVERAL: "several processes"}
 DOCUMENTATION = "documentation"  # the kind of an issue of which the documents say something else
 FATAL = frozenset((Effect.CRASHES, Effect.HANGS))
-_BETWEEN = "only some of its tests ran; they ended as in the versions before and after"
-_BESIDE = "only some of its tests ran; they ended as in {}"
+_BETWEEN = "only some tests ran, with the results of the versions before and after"
+_BESIDE = "only some tests ran, with the results of JAX {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,8 @@ def _state_words(found: Found) -> str:
     if not raising:
         return found.state.value
     some = "its tests" if raising == tests else f"{raising} of {tests} tests"
-    expected = ", as expected" if found.state is State.FREE else ""
-    return f"{found.state.value}: {some} raise{expected}"
+    how = "the expected error" if found.state is State.FREE else "because of it"
+    return f"{found.state.value}: {some} raise {how}"
 
 
 def _css(found: Found) -> str:

@@ -110,8 +110,8 @@ def pages(effects: Effects) -> Iterator[Page]:
                     of_libraries,
                 ),
                 f"Known issues of {use.words}",
-                "What each issue does in each version of JAX, sorted by severity times how many "
-                "programs meet it.",
+                "The effect of each issue in each version of JAX, sorted by severity times the "
+                "number of programs affected.",
             )
     if jax_versions(results):
         against = baseline(results)
@@ -130,7 +130,7 @@ def pages(effects: Effects) -> Iterator[Page]:
                 tuple((one.heading, one.words) for one in RiskKind),
             ),
             "Which version is safest",
-            "Known issues that an ordinary program can meet, by version and severity.",
+            "The number of known issues that affect ordinary programs, by version and severity.",
         )
 
 
@@ -141,14 +141,14 @@ def _without_effect(effects: Effects) -> tuple[tuple[str, str, tuple[Link, ...]]
     lists = (
         (
             "issues without an effect in the table",
-            "Tests fail because of these, but comparisons with legacy pmap or another version show "
-            "no effect.",
+            "Tests fail because of these issues, but a comparison with legacy pmap or another "
+            "version shows no effect on programs.",
             [one for one in rest if one.cause in worst],
         ),
         (
-            "behaviours to know that are no failures",
-            "No test fails because of these: the tests expect them. Programs meet them all the "
-            "same.",
+            "behaviours to know, which are no failures",
+            "No test fails because of these behaviours, because the tests expect them. They can "
+            "still affect a program.",
             [one for one in rest if one.cause not in worst],
         ),
     )
@@ -215,9 +215,9 @@ def _advice(use: Use, kind: str, risks: Mapping[str, Risk | None]) -> str:
         return ""
     least = next(one for jax, one in some if jax == best[0] and one is not None)
     newest, *others = best
-    also = f" ({', '.join(others)}: the same counts)" if others else ""
+    also = f" (as safe: {', '.join(others)})" if others else ""
     newer = version_order(newest) >= NEW_BY_DEFAULT
-    # The switch is needed where new pmap is the default, and gone with legacy pmap.
-    later = f"to {some[0][0]}, which have the switch," if use is Use.LEGACY else "and later"
-    versions = f" of {SINCE} {later}" if newer else ""
-    return f"{words}: safest{versions} is JAX {newest}{also}, with {least.words}."
+    # The option is needed where new pmap is the default, and gone with legacy pmap.
+    later = f"{SINCE} to {some[0][0]}" if use is Use.LEGACY else f"{SINCE} and later"
+    versions = f" of JAX {later}" if newer else ""
+    return f"{words}: the safest version{versions} is {newest}{also}. Known issues: {least.words}."

@@ -15,9 +15,8 @@ from typing import Any
 from conformance.model.records import Cell
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.happened import RETURNS, happened
-from reports.render.site.names import clause_path, safe_name
+from reports.render.site.names import clause_path, implementation_words, safe_name
 from reports.store.alike import Once
-from reports.store.order import short_implementation
 from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
 
@@ -114,7 +113,7 @@ def memory(results: Results, notes_in: Notes | None = None) -> Memory:
     # What maps nothing has no column here, though other clauses have it.
     implementations = [name for name in results.implementations if name in expected]
     return Memory(
-        implementations=tuple((i, short_implementation(i)) for i in implementations),
+        implementations=tuple((i, implementation_words(i)) for i in implementations),
         tables=tuple(
             Table(
                 what=what,

@@ -17,6 +17,7 @@ _EFFECTS = {effect.value: effect.words for effect in Effect}
 _PHASE = re.compile(r" \(phase \w+\)")
 _CHILD = re.compile(r"raised ChildError: (?=(\w+(?:\.\w+)*: )?)")
 _NO_VALUES = re.compile(r"\bWRONG: no local values to compare\b")
+_RESULT = re.compile(r"(?:^|(?<=: ))it is (?=\w)")
 _PART = re.compile(r"((?:`[^`]*`|[^`:;(])*?)(?=[:;]| \()")
 _QUOTES = {"&#34;": '"', "&quot;": '"', "&#39;": "'", "&#x27;": "'"}
 _QUOTE = re.compile("|".join(_QUOTES))
@@ -81,4 +82,5 @@ def worded(text: str) -> str:
     Records keep the judge's own words, by which deviations and messages are matched.
     """
     text = _CHILD.sub(lambda m: "raised " if m[1] else "ended with ", unphased(text))
-    return _NO_VALUES.sub("this process holds no values to compare", text)
+    text = _NO_VALUES.sub("this process holds no values to compare", text)
+    return _RESULT.sub("the result is ", text)

@@ -162,7 +162,9 @@ class UpgradeView:
         return tuple(
             replace(view, title=f"{view.title} (raised before)")
             if not one.ran_before
-            else replace(view, title=f"{view.title} (some programs met it before too)")
+            else replace(
+                view, title=f"{view.title} (some programs are affected before the upgrade too)"
+            )
             if one.cause is not None and one.cause.cause in self._shown(self.pair.old)
             else view
             for one, view in views

@@ -1,4 +1,4 @@
-"""What a reader uses: jax.pmap as it is, with the legacy switch, or shard_map.
+"""What a reader uses: jax.pmap by default, with the legacy switch, or shard_map.
 
 The implementation depends on the version: JAX 0.8.0 made new pmap the default, which the clause
 `switches.default` tests in every version.
@@ -40,8 +40,8 @@ class Use(StrEnum):
 
 
 _WORDS = {
-    Use.PMAP: "`jax.pmap` as it is",
-    Use.LEGACY: "`jax.pmap` with the legacy switch",
+    Use.PMAP: "`jax.pmap` (default)",
+    Use.LEGACY: "`jax.pmap` with `jax_pmap_shmap_merge=False`",
     Use.SHARD_MAP: "`jax.shard_map`",
 }
 
@@ -73,7 +73,7 @@ def _state(implementation: str, jax: str, ran: set[tuple[str, str]]) -> str:
     if (implementation, jax) not in ran:
         return "removed" if implementation == LEGACY and (NEW, jax) in ran else "not run"
     if default_implementation(jax) != implementation:
-        return "with the switch"
+        return "optional"
     other = NEW if implementation == LEGACY else LEGACY
     return "default" if (other, jax) in ran else "only"
 

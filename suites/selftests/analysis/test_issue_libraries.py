@@ -37,8 +37,8 @@ def test_an_old_version_raises_from_the_release_on_that_removed_the_name() -> No
         ("replicate",),
     )
     assert one.sentence == (
-        "flax 0.12.6 or older, on JAX 0.10.0 or later: `replicate` raises AttributeError. "
-        "flax 0.12.8 works on JAX 0.10.2."
+        "With JAX 0.10.0 or later, `replicate` of flax 0.12.6 or older raises AttributeError. "
+        "flax 0.12.8 works with JAX 0.10.2."
     )
     # A version works beside a JAX with which it was run, and beside no other.
     assert [outdated(PAIRS, NAMES, "0.9.2", jax)[0].works for jax in ("0.10.0", "0.12.0")] == [

@@ -294,7 +294,7 @@ def test_a_title_is_not_what_an_earlier_step_of_the_test_does() -> None:
     )
 
     assert [entry.title for entry in found.entries] == [
-        "Raises another error, as expected, in a test of: What migrate-pmap.errors says"
+        "Now raises another error, as the test expects: What migrate-pmap.errors says"
     ]
 
 

@@ -247,7 +247,7 @@ def test_a_ratio_names_the_version_of_the_other_side_and_why_there_is_none(tmp_p
     ]
     [group] = cost_page(load([rows.write(tmp_path / "r.jsonl", records)])).groups
     chart = group.figures[0].chart
-    assert chart.upwards == "times legacy pmap"
+    assert chart.upwards == "time / time under legacy pmap"
     assert chart.note == (
         "Divisor: legacy pmap on the same JAX; for JAX 0.12.0.1, legacy pmap on JAX 0.9.0."
     )

@@ -82,8 +82,8 @@ def test_a_version_has_what_ran_without_it_in_the_one_before(page: Element) -> N
     newest, middle, first = map(links_in, rows)
     since = "hazards.html#wrong-numbers-since"
     assert "hazards.html#wrong-numbers-back" in newest
-    assert "new pmap again" in text_in(rows[0])
-    assert "new pmap again" not in text_in(rows[1])
+    assert "new pmap, again" in text_in(rows[0])
+    assert "new pmap, again" not in text_in(rows[1])
     assert "hazards.html#wrong-numbers-back-again" in middle
     assert (since in newest, since in middle) == (False, True)
     assert first == ["versions/0.8.0.html"]
@@ -96,9 +96,9 @@ def test_the_newest_version_stands_first_and_what_it_has_comes_first(page: Eleme
 
     assert heads[1:] == [*reversed(VERSIONS)]
     assert order[-1] == "wrong-numbers-once"
-    assert "Not in 0.10.0" in text_in(card(page, "once"))
-    assert "New in 0.9.0" in text_in(card(page, "since"))
-    assert "Again in 0.10.0" in text_in(card(page, "back"))  # it is in 0.8.0 too
+    assert "Not in JAX 0.10.0" in text_in(card(page, "once"))
+    assert "New in JAX 0.9.0" in text_in(card(page, "since"))
+    assert "Again in JAX 0.10.0" in text_in(card(page, "back"))  # it is in 0.8.0 too
     assert "New in 0.10.0" not in text_in(card(page, "back"))
     assert "Not in" not in text_in(card(page, "always"))
 
@@ -250,8 +250,8 @@ def test_a_job_of_several_processes_is_no_topology_of_one(tmp_path: Path) -> Non
 
 def test_a_hazard_says_what_averts_it_in_the_newest_version_that_has_it(page: Element) -> None:
     text = text_in(card(page, "always"))  # it fails in 0.10.0
-    assert "No workaround is known in the versions below" in text
-    assert "In other versions, or for other effects of the known issue: Do that." in text
+    assert "No workaround is known for the affected versions below" in text
+    assert "For other versions or other effects of this known issue: Do that." in text
 
 
 def test_a_mistake_that_has_a_name_is_wrong_numbers_whatever_was_expected(tmp_path: Path) -> None:

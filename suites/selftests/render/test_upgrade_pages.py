@@ -126,9 +126,9 @@ def test_the_first_page_links_every_pair_without_a_script(site: dict[str, str]) 
 
 
 def test_the_first_page_says_on_what_it_was_measured_and_on_what_not(site: dict[str, str]) -> None:
-    measured, _, not_yet = text_in(tree(site["index.html"])).partition("nothing is measured on")
+    measured, _, not_yet = text_in(tree(site["index.html"])).partition("No test ran on")
 
-    assert measured.rpartition("measured on ")[2].startswith("CPU ")
+    assert measured.rpartition("The tests ran on ")[2].startswith("CPU, ")
     assert not_yet.startswith(" CUDA and TPU ")
 
 
@@ -148,7 +148,7 @@ def test_the_first_page_says_which_pmap_is_the_default_where(site: dict[str, str
     (timeline,) = classed(tree(site["index.html"]), "timeline")
 
     assert [(one.get("data-jax"), text_in(one)) for one in timeline.iter("td")] == [
-        ("0.8.0", "with the switch"),
+        ("0.8.0", "optional"),
         ("0.9.0", "removed"),
         ("0.8.0", "default"),
         ("0.9.0", "only"),

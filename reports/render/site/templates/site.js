@@ -63,7 +63,7 @@ function filtering() {
 }
 
 /* What the reader chose stands in the address of every page: ?use=pmap&from=0.8.3&to=0.12.0.1. */
-const USES = { pmap: "jax.pmap as it is", legacy: "jax.pmap with the legacy switch", shard_map: "jax.shard_map" };
+const USES = { pmap: "jax.pmap (default)", legacy: "jax.pmap with jax_pmap_shmap_merge=False", shard_map: "jax.shard_map" };
 const PROCESSES = { one: "one process", several: "several processes" };
 const LIBRARIES = ["flax"]; // ?flax=0.12.0&flax-to=0.12.8, or ?flax=none
 const NAMES = ["use", "from", "to", "processes", ...LIBRARIES.flatMap((one) => [one, `${one}-to`])];
