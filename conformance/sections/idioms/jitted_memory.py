@@ -156,7 +156,7 @@ def restored(impl: Implementation, cluster: Cluster) -> Loop:
     first = batch(impl, cluster, 1)
 
     def on_the_host() -> Any:
-        return {"items": initial(rows, np), "users": initial(rows, np)}
+        return {name: unaligned(initial(rows, np)) for name in ("items", "users")}
 
     def turn(state: Any) -> Any:
         there = jax.device_put(state, whole(impl))

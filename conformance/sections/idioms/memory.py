@@ -101,7 +101,7 @@ def replicated(impl: Implementation, cluster: Cluster) -> Loop:
         return {"items": initial(rows, np), "users": initial(rows, np)}
 
     def turn(state: Any) -> Any:
-        stacked = jax.tree.map(lambda leaf: np.stack([leaf] * count), state)
+        stacked = jax.tree.map(lambda leaf: unaligned(np.stack([leaf] * count)), state)
         return stacked, step(stacked, *first)
 
     return Loop(restored, turn, lambda both: of_rows(both[1]))

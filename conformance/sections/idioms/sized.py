@@ -186,7 +186,7 @@ def large_batch(place: Place, n: int) -> tuple[Any, Any]:
     """This process's part of the examples of step `n`, each with its target many times over."""
     which, targets = (place.mine(one) for one in examples(place, n))
     elements = int(STATE_BYTES * FED) // FLOAT_BYTES
-    return which, np.repeat(targets[..., None], elements // targets.size, -1)
+    return which, unaligned(np.repeat(targets[..., None], elements // targets.size, -1))
 
 
 def unaligned(array: Any) -> Any:

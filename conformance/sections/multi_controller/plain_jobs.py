@@ -57,13 +57,23 @@ class JobError(RuntimeError):
 
 
 def answers(ended: Sequence[Ended]) -> list[Any]:
-    """Return the output of each process, by rank; JobError if one of them failed."""
+    """Return what each process printed last, by rank; JobError if one failed or printed no JSON.
+
+    Libraries print lines of their own before it, such as Gloo or a device's plug-in.
+    """
     for rank, one in enumerate(ended):
         if one.status != 0:
             last = one.err.rpartition("Traceback (most recent call last)")[2]
             error = re.search(r"(?ms)^[\w.]*(?:Error|Exception): .*", last)
             raise JobError(f"process {rank}: {one.end}: {error[0].strip() if error else ''}")
-    return [np.array(json.loads(one.out)) for one in ended]
+    return [_printed(rank, one.out) for rank, one in enumerate(ended)]
+
+
+def _printed(rank: int, out: str) -> Any:
+    try:
+        return np.array(json.loads(out.strip().splitlines()[-1]))
+    except (IndexError, json.JSONDecodeError):
+        raise JobError(f"process {rank} printed no answer: {out!r}") from None
 
 
 def joined(processes: int) -> Model:
