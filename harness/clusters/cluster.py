@@ -18,6 +18,7 @@ from typing import Any
 
 from conformance.model.verdicts import Verdict
 from conformance.spec import observation
+from conformance.spec.names import CPU
 from conformance.spec.topology import Topology
 from conformance.worker import deadlines
 from conformance.worker.starving import Delays, starved
@@ -90,7 +91,7 @@ class Cluster:
         launcher: Launcher,
         hub: Hub,
         topology: Topology,
-        platform: str = "cpu",
+        platform: str = CPU,
         start_timeout_s: float = deadlines.CLUSTER_START_S,
         variables: Sequence[Mapping[str, str]] = (),
     ) -> None:

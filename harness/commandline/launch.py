@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from conformance.commandline.ending import EXIT_INTERRUPTED
 from conformance.commandline.limits import address, patience, seconds
+from conformance.spec.names import CPU
 from conformance.spec.topology import Topology
 from conformance.worker.deadlines import HOSTS_S
 from harness.commandline import options
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from harness.usercode.hosts import Hosts
 
 TOPOLOGY = "2x2"
-CPU = "cpu"
 MOST_PROCESSES = 64  # on one machine
 MOST_HOSTS = 1000
 LAUNCHERS = ("local", "mpi", "slurm", "ssh")
@@ -78,7 +78,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
     )
     options.add_extras(parser)
     parser.add_argument(
-        "--platform", default="cpu", metavar="NAME", help="cpu, cuda or tpu (default: %(default)s)"
+        "--platform", default=CPU, metavar="NAME", help="cpu, cuda or tpu (default: %(default)s)"
     )
 
 

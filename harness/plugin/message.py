@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from conformance.catalogue.claims import Claims
 from conformance.model import records as model
 from conformance.spec.clause import Clause
+from conformance.spec.names import CPU
 from conformance.spec.observation import Observation, parse, shortened
 from harness.running.cells import CellId
 
@@ -52,7 +53,7 @@ def failure(
     return "\n".join(lines)
 
 
-def reproduce(nodeid: str, cell: CellId, clause: Clause, platform: str = "cpu") -> str:
+def reproduce(nodeid: str, cell: CellId, clause: Clause, platform: str = CPU) -> str:
     """Return the one line that runs this cell alone.
 
     A cell collected by `pmap-conformance run` is repeated by the same command, which needs no
@@ -65,7 +66,7 @@ def reproduce(nodeid: str, cell: CellId, clause: Clause, platform: str = "cpu") 
         words += ["--target", cell.target]
         # In this environment they are there or not; a target is given them.
         words += [word for package in clause.requires for word in ("--extra", package)]
-    if platform != "cpu":
+    if platform != CPU:
         words += ["--platform", platform]
     if cell.topology not in clause.topologies:
         words += ["--topology", cell.topology]
@@ -78,7 +79,7 @@ def _run_again(cell: CellId, clause: Clause, platform: str) -> str:
     if cell.target != "current":
         words += [word for package in clause.requires for word in ("--extra", package)]
     words += ["--section", "timing"] if clause.timing else []
-    words += ["--", "--platform", platform] if platform != "cpu" else []
+    words += ["--", "--platform", platform] if platform != CPU else []
     return shlex.join(words)
 
 

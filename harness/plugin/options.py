@@ -146,7 +146,7 @@ def _add_cells(group: pytest.OptionGroup) -> None:
     )
     group.addoption(
         "--platform",
-        default=platforms.CPU,
+        default=names.CPU,
         choices=list(platforms.PLATFORMS),
         help="what clusters run on (default: cpu); tpu-compile compiles for TPU, without one",
     )

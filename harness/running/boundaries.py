@@ -22,11 +22,11 @@ from conformance.judging.applicability import skipped_everywhere
 from conformance.judging.deviations import Deviation
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
-from conformance.spec.names import LEGACY_PMAP
+from conformance.spec.names import CPU, LEGACY_PMAP
 from conformance.spec.topology import Topology
 from conformance.store import recorded
 
-PLATFORM = "cpu"  # on which every release is run
+PLATFORM = CPU  # on which every release is run
 TIMED = "timing"  # the section of the time lane, whose records are no cells
 
 

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from conformance.commandline.ending import reason
 from conformance.commandline.limits import parse_address
+from conformance.spec.names import CPU
 from conformance.worker.agent import PLACE, AgentError, new_key, read_key
 from conformance.worker.deadlines import HOSTS_S
 from conformance.worker.folders import Scratch
@@ -59,7 +60,7 @@ class LocalFleet:
 
     here = True
 
-    def __init__(self, catalogue: Sequence[str], platform: str = "cpu") -> None:
+    def __init__(self, catalogue: Sequence[str], platform: str = CPU) -> None:
         self.hub = Hub()
         self._catalogue = catalogue
         self._platform = platform
@@ -140,7 +141,7 @@ class HostFleet:
         self,
         hosts: Hosts,
         catalogue: Sequence[str],
-        platform: str = "cpu",
+        platform: str = CPU,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._hosts = hosts

@@ -8,8 +8,8 @@ from importlib import metadata
 from conformance.catalogue import loading
 from conformance.judging import deviations
 from conformance.spec import names
+from conformance.spec.names import CPU
 from harness.running import cells, tiers
-from harness.targets.platforms import CPU
 from harness.targets.target import TargetError, parse_spec
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from conformance.model.records import Growth
+from conformance.spec.names import TPU_COMPILE
 from conformance.worker.folders import Scratch
 from harness.running.answering import run_module
-from harness.targets.platforms import PLATFORMS, TPU_COMPILE
+from harness.targets.platforms import PLATFORMS
 from harness.targets.target import Target, describe, provision, worker_environment
 
 MODULE = "conformance.sections.indexing.pods"

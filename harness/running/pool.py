@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.spec.names import CPU
 from conformance.spec.topology import Topology
 from harness.clusters.cluster import Case, CaseResult, Cluster, ClusterDown
 from harness.clusters.launchers import Launcher
@@ -60,7 +61,7 @@ class Pool:
     def __init__(
         self,
         catalogue: Sequence[str],
-        platform: str = "cpu",
+        platform: str = CPU,
         *,
         isolated: bool = False,
         progress: Callable[[str], None] = lambda _: None,

@@ -22,6 +22,7 @@ from conformance.judging.rejudging import with_judgement
 from conformance.model.verdicts import Verdict
 from conformance.spec.clause import Clause
 from conformance.spec.faults import Fault, Whereabouts
+from conformance.spec.names import CPU
 from conformance.spec.observation import parse
 from conformance.spec.topology import Topology
 from conformance.worker import deadlines
@@ -31,7 +32,6 @@ from harness.clusters.postmortem import ClusterFault
 from harness.running.cells import CellId
 from harness.running.pool import Pool, Run
 from harness.targets.path_shortening import PathShortener
-from harness.targets.platforms import CPU
 from harness.targets.target import Target, parse_spec
 
 MOST_KEPT = 400  # runs that clauses still to come may judge as well

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CPU, CUDA, TPU, TPU_COMPILE = "cpu", "cuda", "tpu", "tpu-compile"
+from conformance.spec.names import CPU, TPU_COMPILE
+
+CUDA, TPU = "cuda", "tpu"
 
 # The first driver that runs what CUDA 13 compiled; older ones run CUDA 12.
 FIRST_DRIVER_OF_CUDA_13 = 580

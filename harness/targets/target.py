@@ -22,6 +22,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from conformance.spec.names import CPU
 from harness.targets import environments
 from harness.targets.environments import Progress, TargetError
 from harness.targets.interpreters import (
@@ -32,7 +33,7 @@ from harness.targets.interpreters import (
     facts,
     in_range,
 )
-from harness.targets.platforms import CPU, PLATFORMS, Platform
+from harness.targets.platforms import PLATFORMS, Platform
 
 __all__ = [
     "Spec",

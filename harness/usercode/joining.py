@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from conformance.spec.names import CPU
 from conformance.spec.topology import Topology
-from harness.targets.platforms import CPU, Platform
+from harness.targets.platforms import Platform
 
 _DEVICE_COUNT_FLAG = "--xla_force_host_platform_device_count"
 _OF_ANOTHER_PYTHON = ("PYTHONHOME", "__PYVENV_LAUNCHER__")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.spec.names import CPU
 from conformance.worker.agent import MOST_RANK
 
 MOST_CHARACTERS = 200  # of a word of a hello
@@ -24,7 +25,7 @@ class Hello:
     jax: str
     jaxlib: str
     sources: str
-    platform: str = "cpu"
+    platform: str = CPU
     devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __str__(self) -> str:

@@ -36,8 +36,8 @@ def _sentence(some: Sequence[Growth]) -> str:
     by = ", ".join(dict.fromkeys(f"jax {one.jax} with libtpu {one.libtpu}" for one in some))
     return (
         "Bytes that one access sends to each chip, divided by the size of the array's shard on "
-        f"that chip ({rows}). The programs were compiled with {by}, and not run. A rising line means "
-        "that the access costs more on a larger pod."
+        f"that chip ({rows}). The programs were compiled with {by}, and not run. A rising line "
+        "means that the access costs more on a larger pod."
     )
 
 

@@ -20,6 +20,7 @@ from reports.store.results import Results
 PAGE = "platforms.html"
 TITLE = "GPU and TPU results"
 ACCELERATORS = ("cuda", "tpu")
+SEVERAL = "multi_controller"  # the section about several processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,9 @@ class Result:
 
     @property
     def other(self) -> Mark:
-        """The same on the platform of the site."""
+        """The same on the platform of the site: of several topologies, one that is alike."""
+        if self.alike:
+            return self.mark
         return mark_of(self.others[0].verdict) if self.others else Mark.NOT_RUN
 
     @property
@@ -56,10 +59,21 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The results of a section."""
+    """The results of a section: of tests about its subject, whatever they ran on."""
 
-    title: str
+    name: str
     results: tuple[Result, ...]
+
+    @property
+    def title(self) -> str:
+        """The section in words."""
+        return section_words(self.name)
+
+    @property
+    def note(self) -> str:
+        """What its title leaves open: how tests about several processes ran in one."""
+        in_one = all(one.key.topology.startswith("1x") for one in self.results)
+        return " of tests that run in one process too" if self.name == SEVERAL and in_one else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +120,7 @@ class PlatformView:
     def sections(self) -> tuple[Section, ...]:
         """The results by section."""
         by_section = groupby(self.results, key=lambda one: one.clause.section)
-        return tuple(Section(section_words(name), tuple(some)) for name, some in by_section)
+        return tuple(Section(name, tuple(some)) for name, some in by_section)
 
 
 @dataclass(frozen=True, slots=True)

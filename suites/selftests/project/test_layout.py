@@ -54,7 +54,7 @@ ROOMS: dict[str, set[str]] = {
     # What all commands have in common knows nothing of what a command does.
     "conformance.commandline": set(),
     "conformance.plain": {"conformance.catalogue", "conformance.spec", "conformance.worker"},
-    "harness.targets": set(),
+    "harness.targets": {"conformance.spec"},
     "harness.clusters": {"conformance.*"},
     "harness.running": {"conformance.*", "harness.targets", "harness.clusters"},
     "harness.results": {"conformance.*", "harness.running"},

@@ -160,6 +160,35 @@ def test_what_a_program_without_a_map_shows_is_no_result_of_a_map(tmp_path: Path
     assert [text_in(one) for one in rows[1]] == ["new pmap", "standalone job", ""]
 
 
+def test_a_program_without_a_map_has_its_own_versions_in_the_head(tmp_path: Path) -> None:
+    """Where they differ from those of the maps: else they are named together."""
+    hangs = {
+        "verdict": "known deviation",
+        "findings": [finding("hangs | made", "note", step="process 0")],
+        "deviation": deviation(cause="stuck"),
+    }
+    job = returned(name="process 0") | {"extra": {"text": "hangs | made"}}
+    records = [
+        *(target(jax) for jax in VERSIONS),
+        claim("migrate-pmap.errors"),
+        cause("stuck"),
+        program("errors.job"),
+        program("errors.map"),
+        *(ran("errors.job", f"jax@{jax}", job, **hangs) for jax in VERSIONS),
+        ran("errors.map", "new_pmap@0.8.0", returned([1.0])),
+        *(ran("errors.map", f"new_pmap@{jax}", job, **hangs) for jax in VERSIONS[1:]),
+    ]
+    page = tree(render(loaded(tmp_path, records))["hazards.html"])
+    (head,) = part(page, "hangs-stuck").iter("summary")
+    where = "new pmap: JAX 0.9.0 to 0.10.0; without a map: every version"
+    assert text_in(head) == f"Title of stuck {where}"
+
+
+def test_the_page_leads_to_the_safest_version(page: Element) -> None:
+    (head,) = classed(page, "page")
+    assert "versions.html" in links_in(head)
+
+
 def test_a_part_of_a_defect_stands_with_the_whole(page: Element) -> None:
     whole = card(page, "back")
     inner = card(page, "back-again")

@@ -10,6 +10,7 @@ from site_pages import results_of, text_in, tree
 
 from reports.analysis.effects.pairs import Effects, sides
 from reports.render.site.build import render
+from reports.render.site.marks import Mark, mark_of
 from reports.render.site.platforms import PAGE, platforms_page, there
 
 CPU = target("0.11.2")
@@ -60,6 +61,27 @@ def test_the_page_names_what_differs_and_the_devices() -> None:
     assert "some also ran on CUDA" in text_in(tree(site["index.html"]))
     assert PAGE in site["index.html"]
     assert PAGE in site["unknown.html"]
+
+
+def test_of_several_topologies_the_result_that_is_alike_is_shown() -> None:
+    """The first of them ended otherwise."""
+    others = cells("1x2", "known deviation")
+    results = results_of(*recorded("known deviation"), *others)
+    (view,) = platforms_page(Effects(results)).platforms
+    (one,) = view.results
+    assert view.different == ()
+    assert [mark_of(other.verdict) for other in one.others] == [Mark.RIGHT, Mark.WRONG]
+    assert one.other is one.mark is Mark.WRONG
+
+
+def test_tests_about_several_processes_that_ran_in_one_say_so() -> None:
+    name = "multi_controller.a"
+    here = [clause(name, topologies=["1x8"]), cell_on(name, "conforms", target=CPU["target"])]
+    there = cell_on(name, "conforms", target="current", topology="1x1")
+    site = render(results_of(*recorded("conforms"), *here, there))
+    (errors, several) = (text_in(one) for one in tree(site[PAGE]).iter("summary"))
+    assert errors == "errors: 1 result"
+    assert several == "several processes: 1 result of tests that run in one process too"
 
 
 def test_a_version_on_another_platform_is_no_version_of_its_own() -> None:

@@ -35,7 +35,6 @@ CATALOGUE = catalogue()
 ENTRIES = entries()
 OLD, NEW = "jax==0.9.0", "jax==0.12.0.1"  # the main job's
 VERSIONS = {OLD: "0.9.0", NEW: "0.12.0.1"}
-CPU = "cpu"
 
 
 @functools.cache
@@ -46,7 +45,7 @@ def every_cell() -> tuple[CellId, ...]:
 
 @functools.cache
 def chosen() -> tiers.Tier:
-    return core(every_cell(), CATALOGUE, ENTRIES, VERSIONS, CPU)
+    return core(every_cell(), CATALOGUE, ENTRIES, VERSIONS, names.CPU)
 
 
 def applies(cell: CellId) -> bool:
@@ -60,7 +59,7 @@ def applies(cell: CellId) -> bool:
 
 def matches(entry: deviations.Deviation, cell: CellId) -> bool:
     version = VERSIONS[cell.target]
-    return entry.matches(cell.clause, cell.implementation, version, CPU, cell.topology)
+    return entry.matches(cell.clause, cell.implementation, version, names.CPU, cell.topology)
 
 
 def test_every_fact_is_shown_under_every_implementation_that_can() -> None:
@@ -104,7 +103,7 @@ def test_every_cause_with_a_cell_on_the_two_targets_is_shown() -> None:
 def test_the_choice_does_not_depend_on_the_order_of_cells() -> None:
     shuffled = list(every_cell())
     random.Random(7).shuffle(shuffled)
-    assert core(shuffled, CATALOGUE, ENTRIES, VERSIONS, CPU) == chosen()
+    assert core(shuffled, CATALOGUE, ENTRIES, VERSIONS, names.CPU) == chosen()
 
 
 def test_all_clauses_that_judge_a_chosen_run_are_chosen() -> None:
@@ -138,7 +137,7 @@ def chosen_ids(catalogue: Catalogue, *targets: str, versions: Any = None) -> set
         for topology in one.topologies
         for target in targets
     ]
-    return set(map(str, core(cells, catalogue, (), versions or VERSIONS, CPU).cells))
+    return set(map(str, core(cells, catalogue, (), versions or VERSIONS, names.CPU).cells))
 
 
 def test_a_fact_is_shown_on_the_newest_target_that_has_its_implementation() -> None:
@@ -195,7 +194,7 @@ def session(**chosen_options: Any) -> Session:
         targets=(Asked(OLD, None, jax="0.9.0"), Asked(NEW, None, jax="0.12.0.1")),
         topologies=(),
         implementations=names.COLUMNS,
-        platform=CPU,
+        platform=names.CPU,
         deadline_s=None,
         repeat=1,
         isolated=False,
