@@ -88,6 +88,7 @@ def after_donation(expected: Expectation) -> Expectation:
         "again; legacy pmap and shard_map accept it: {kind.said}."
     ),
     topologies=ONE_AND_SEVERAL,
+    cause="donated-copy-original-deleted",
     expect={
         # Legacy and jit donate the copy that they made, and leave the original.
         LEGACY_PMAP: after_donation(steps(again=RIGHT)),

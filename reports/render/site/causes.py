@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from conformance.model.records import Cause
+from conformance.model.verdicts import Verdict
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.happened import ABSENT
 from reports.analysis.effects.hazards import A_JOB
@@ -40,6 +41,7 @@ from reports.render.site.strips import (
 )
 from reports.render.site.upstream import Thread, threads_of
 from reports.render.site.user_reports import reports_of
+from reports.render.site.uses import defaults
 from reports.store.order import (
     LEGACY,
     NEW,
@@ -52,6 +54,8 @@ from reports.store.outcomes import CellKey
 from reports.store.results import Results
 
 _MOST_REMEDIES = 4
+_DOCUMENTATION = "documentation"
+_COSTS = (Effect.MOVES_MORE, Effect.NEEDS_MORE_MEMORY, Effect.SLOWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +106,14 @@ class CauseView:
     defect: the whole, or its parts; `as_shard_map` says how programs that show it under new pmap
     behave under shard_map. `jax` are the heads of `rows`: versions of JAX, or of the `library` that
     it depends on. `hidden` says by which other issues its tests fail, and where; `answer` is a page
-    that answers the question behind it.
+    that answers the question behind it. `origin` says what it is due to, `defaults` since
+    when jax.pmap is new pmap, if that is in `rows`.
     """
 
     cause: Cause
     href: str
     effect: Effect | None
+    origin: str
     places: tuple[PlaceRow, ...]
     clauses: tuple[ClauseLink, ...]
     helps: tuple[tuple[Help, tuple[Remedy, ...]], ...]
@@ -125,6 +131,7 @@ class CauseView:
     library: str = ""
     hidden: tuple[tuple[str, Link], ...] = ()
     answer: Link | None = None
+    defaults: str = ""
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -181,7 +188,15 @@ def pages(effects: Effects) -> Iterator[Page]:
         elif issue is not None:
             rows = known_issues.place_rows(results, issue)
             hidden = known_issues.hidden_by(results, issue)
-            whole = replace(whole, rows=rows, jax=tuple(jax_versions(results)), hidden=hidden)
+            whole = replace(
+                whole,
+                rows=rows,
+                jax=tuple(jax_versions(results)),
+                hidden=hidden,
+                defaults=defaults(results)
+                if any(one.implementation == NEW for one in rows)
+                else "",
+            )
         yield Page(view.href, "cause", whole, view.cause.title, view.cause.sentence)
 
 
@@ -231,10 +246,12 @@ def _view(
     shown = Counter(key.implementation for key in cells if key.implementation != LEGACY)
     at = NEW if NEW in shown or not shown else shown.most_common(1)[0][0]
     target = results.targets[newest].key
+    effect = None if issue is None else issue.worst
     return CauseView(
         cause=cause,
         href=cause_path(cause.cause),
-        effect=None if issue is None else issue.worst,
+        effect=effect,
+        origin=_origin(results, cause, effect, cells),
         places=_places(effects, cells),
         clauses=tuple(
             _clause_link(results, newest, marks, id, names) for id, names in _showing(cells)
@@ -254,6 +271,24 @@ def _view(
         else None,
         as_shard_map=_as_shard_map(results, [key for key in cells if key.target == target]),
     )
+
+
+def _origin(results: Results, cause: Cause, effect: Effect | None, cells: Iterable[CellKey]) -> str:
+    """Return what an issue is due to: a document only if a test of what that says fails by it."""
+    edit = rewrites().by_cause.get(cause.cause)
+    if edit is not None and edit.library:
+        return f"{edit.library}, from {edit.since} on"
+    if cause.cause_kind != _DOCUMENTATION:
+        return {"implementation": "JAX"}.get(cause.cause_kind, f"the {cause.cause_kind}")
+    claims = {key: results.claims.get(results.clauses[key.clause].claim) for key in cells}
+    stated = [key for key, one in claims.items() if one is not None and not one.silent]
+    if claims and not stated:
+        return "JAX, whose documentation does not mention it"
+    if claims and all(results.outcome(key).verdict is Verdict.CONFORMS for key in stated):
+        return "JAX, as documented"
+    if effect in _COSTS:
+        return "JAX, whose documentation says something else"
+    return "the documentation, which differs from what JAX does"
 
 
 def _as_shard_map(results: Results, cells: Iterable[CellKey]) -> str:

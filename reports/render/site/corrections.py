@@ -50,8 +50,18 @@ class Wording:
 
 def commit() -> str:
     """Return the commit of JAX whose documents the lines are of."""
-    source: str = load_toml(FILE)["source"]
-    return source.rstrip("/").rpartition("/")[2]
+    return _source()[1]
+
+
+def repository() -> str:
+    """Return the address of the repository that has the documents."""
+    return _source()[0]
+
+
+def _source() -> tuple[str, str]:
+    address: str = load_toml(FILE)["source"]
+    repository, _, commit = address.rstrip("/").partition("/blob/")
+    return repository, commit
 
 
 @lru_cache(maxsize=1)

@@ -11,6 +11,7 @@ from reports.analysis.effects.pairs import Effects
 from reports.render.measured import duration, times
 from reports.render.site.cost_charts import (
     INDEX,
+    LEGACY,
     Group,
     by_devices,
     by_story,
@@ -28,7 +29,7 @@ from reports.store.results import Results
 
 PAGE = "cost.html"
 
-LEGACY, JIT = "legacy pmap", "under jit"
+JIT = "under jit"
 OF_PATTERNS = ("timing.pattern.", "timing.at-size.")  # which the page of plain jit shows
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from conformance.model.records import TargetKey, Timing
-from reports.analysis.effects.happened import happened
+from conformance.model.verdicts import Verdict
+from reports.analysis.effects.happened import ABSENT, happened
+from reports.analysis.issues.places import Where, removed
 from reports.render.chart import Chart
 from reports.render.measured import moved_in, ratio, series
 from reports.render.site.memory import Memory
@@ -17,7 +19,7 @@ from reports.store.order import topology_order, version_order
 from reports.store.outcomes import CellKey, TimingKey
 from reports.store.results import Results
 
-INDEX, LOCAL = "timing.index.", "local shard"
+INDEX, LOCAL, LEGACY = "timing.index.", "local shard", "legacy pmap"
 JAX = "JAX"  # what the categories of a chart by version are
 _VERSIONS_LISTED = 6  # of more the first and the last are named
 # What is asked about most of all that is measured; all of it is in the matrix.
@@ -159,11 +161,13 @@ def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to:
             own[jax] = None
         elif jax not in others.setdefault(version, []):
             others[version].append(jax)
+    if not others and to != LEGACY:  # of one run, which its name says
+        return ""
     parts = [f"{to} on the same JAX"] if own else []
     parts += [
         f"for JAX {', '.join(some)}, {to} on JAX {version}" for version, some in others.items()
     ]
-    return f"Divisor: {'; '.join(parts)}." if others else ""
+    return f"Divisor: {'; '.join(parts)}." if parts else ""
 
 
 def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
@@ -300,7 +304,9 @@ def _without(
                 if (k.timing, k.topology, k.target, k.implementation)
                 == (timing, topology, target, name)
             ]
-            if some and some[0].failed:
+            if Where(name, target.jax or "") in removed(results):
+                why[words, at] = ABSENT[Verdict.REMOVED]
+            elif some and some[0].failed:
                 why[words, at] = f"failed: {some[0].failed}"
             elif clauses:
                 outcome = results.outcome(CellKey(clauses[0], target, name, topology))

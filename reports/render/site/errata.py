@@ -23,6 +23,7 @@ from reports.render.site.corrections import (
     commit,
     corrections,
     patch,
+    repository,
     wordings,
 )
 from reports.render.site.documents import ClaimRow, Document
@@ -161,9 +162,14 @@ class ErrataPage:
         return commit()
 
     @property
-    def command(self) -> str:
-        """The command that applies the patch."""
-        return COMMAND
+    def repository(self) -> str:
+        """The address of the repository that the patch changes."""
+        return repository()
+
+    @property
+    def commands(self) -> str:
+        """The commands that apply the patch in a clone."""
+        return f"git checkout {commit()}\n{COMMAND}"
 
 
 def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asset]:

@@ -9,7 +9,7 @@ from conformance.model.records import JAX
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.hazards import Danger, Hazard, Place, averts, joined, of_version
 from reports.analysis.effects.pairs import Effects
-from reports.analysis.effects.rewrites import rewrites
+from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.issues.derive import issue_of
 from reports.analysis.issues.places import Where
 from reports.analysis.issues.states import State
@@ -228,8 +228,11 @@ def _effect(hazard: Hazard) -> str:
 
 def _news(hazard: Hazard, versions: Sequence[str]) -> str:
     """Return since when it exists, and whether it still does."""
-    if library := _library(hazard):
-        return f"Depends on the version of {library}, not of JAX"
+    if (edit := _library(hazard)) is not None:
+        return (
+            f"Depends on the version of {edit.library}, not of JAX: versions of JAX without the "
+            f"issue ran with {edit.library} before {edit.since}"
+        )
     new = [
         f"{word} in JAX {jax} under {_under(some)}"
         for jax, implementations in hazard.new_in(versions[::-1]).items()
@@ -260,9 +263,10 @@ def _also(hazard: Hazard, some: Sequence[Hazard]) -> tuple[Hazard, ...]:
     )
 
 
-def _library(hazard: Hazard) -> str:
-    """The library whose version it follows, whichever the JAX; empty where it is JAX's."""
-    return rewrites().library_of(hazard.cause.cause) if hazard.cause is not None else ""
+def _library(hazard: Hazard) -> Rewrite | None:
+    """The change of a library that it follows, whichever the JAX; None where it is JAX's."""
+    edit = rewrites().by_cause.get(hazard.cause.cause) if hazard.cause is not None else None
+    return edit if edit is not None and edit.library else None
 
 
 def _view(
@@ -297,7 +301,7 @@ def _view(
         example=hazard.sentence,
         cause=Link(hazard.cause.title, cause_path(hazard.cause.cause)) if hazard.cause else None,
         rows=rows,
-        where="; ".join(_where(rows, versions)),
+        where=_of_library(hazard) or "; ".join(_where(rows, versions)),
         signals=", ".join(one for one in _signals(effects, hazard) if one not in title),
         clauses=tuple(Link(id, clause_path(id)) for id in hazard.clauses[:MOST_CLAUSES]),
         more=max(0, len(hazard.clauses) - MOST_CLAUSES),
@@ -308,6 +312,15 @@ def _view(
         also=tuple(_part(one, versions) for one in also),
         parts=tuple(_part(one, versions) for one in parts),
     )
+
+
+def _of_library(hazard: Hazard) -> str:
+    """Return which versions of a library show it, under what; empty where it is JAX's."""
+    edit = _library(hazard)
+    if edit is None:
+        return ""
+    names = ", ".join(implementation_words(name) for name in hazard.implementations if name != JAX)
+    return f"{names}{names and ': '}{edit.library} {edit.since} and later"
 
 
 def _signals(effects: Effects, hazard: Hazard) -> list[str]:
@@ -346,7 +359,8 @@ def _part(hazard: Hazard, versions: Sequence[str]) -> PartView:
         _effect(hazard),
         Link(hazard.cause.title, cause_path(hazard.cause.cause)),
         hazard.cause.sentence,
-        "; ".join(
+        _of_library(hazard)
+        or "; ".join(
             f"{implementation_words(name)}: JAX {ranges(oldest_first, some)}"
             for name, some in where
         ),

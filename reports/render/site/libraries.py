@@ -12,6 +12,7 @@ from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.libraries import Pair, as_text, load_libraries
 from reports.render.site.names import Link, cause_path, safe_name
 from reports.render.site.page import Asset, Page
+from reports.store.order import version_order
 
 PAGE = "libraries.html"
 DATA = "data/libraries.json"
@@ -21,7 +22,7 @@ DATA = "data/libraries.json"
 class Table:
     """What one library does, a row per JAX and version; `uses` are the columns.
 
-    `changes` is what its versions change, whichever the JAX, with the pages of the known issues;
+    `changes` is what its versions change, with the pages of the known issues;
     `naming` are other known issues that name one of its functions.
     """
 
@@ -35,6 +36,12 @@ class Table:
     def anchor(self) -> str:
         """The fragment of its address on the page."""
         return safe_name(self.library)
+
+    def first_with(self, change: Rewrite) -> str:
+        """Return the oldest JAX whose newest version has a change; empty if none has."""
+        since = version_order(change.since)
+        has = (one.jax for one in self.rows if version_order(one.version) >= since)
+        return min(has, key=version_order, default="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from typing import Any
 
 from conformance.model.records import Cell
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.happened import RETURNS, happened
+from reports.analysis.effects.happened import ABSENT, RETURNS, happened
+from reports.analysis.issues.places import removed, where
 from reports.render.site.names import clause_path, implementation_words, safe_name
 from reports.store.alike import Once
 from reports.store.outcomes import CellKey, Outcome
@@ -142,7 +143,8 @@ def memory(results: Results, notes_in: Notes | None = None) -> Memory:
 
 def _figure(results: Results, key: CellKey, looked: str, what: str) -> Figure | None:
     outcome = results.outcome(key)
-    if outcome.verdict in (Verdict.REMOVED, Verdict.NOT_APPLICABLE):
+    gone = where(key) in removed(results)
+    if outcome.verdict is Verdict.NOT_APPLICABLE and not gone:
         return None
     multiples = _found(outcome, what, "multiple")
     shares = _found(results.outcome(key._replace(clause=looked)), what, "reused") if looked else []
@@ -153,13 +155,15 @@ def _figure(results: Results, key: CellKey, looked: str, what: str) -> Figure | 
         verdict=outcome.verdict,
         href=clause_path(key.clause),
         hint=outcome.reason,
-        missing="" if multiples or shares else _missing(outcome),
+        missing="" if multiples or shares else _missing(outcome, gone=gone),
     )
 
 
-def _missing(outcome: Outcome) -> str:
-    """Return why a cell has no figure: not run, or ended before the measurement."""
-    how = happened(outcome)
+def _missing(outcome: Outcome, *, gone: bool) -> str:
+    """Return why a cell has no figure: removed, not run, or ended before the measurement."""
+    if outcome.verdict is Verdict.LEFT_OUT and not gone:
+        return ABSENT[Verdict.NOT_RUN]
+    how = ABSENT[Verdict.REMOVED] if gone else happened(outcome)
     return "ran, without this figure" if how == RETURNS else how
 
 

@@ -69,6 +69,19 @@ def timeline(results: Results) -> tuple[Moment, ...]:
     )
 
 
+def defaults(results: Results) -> str:
+    """Return since when jax.pmap is new pmap, in a sentence; empty if no version has both."""
+    moments = timeline(results)
+    since = next((one.jax for one in moments if one.new in ("default", "only")), "")
+    switched = [one.jax for one in moments if one.legacy == "with the switch"]
+    if not since or not switched:
+        return ""
+    return (
+        f"`jax.pmap` is new pmap by default from JAX {since} on; legacy pmap runs up to JAX "
+        f"{switched[-1]} if the switch `jax_pmap_shmap_merge` selects it."
+    )
+
+
 def _state(implementation: str, jax: str, ran: set[tuple[str, str]]) -> str:
     if (implementation, jax) not in ran:
         return "removed" if implementation == LEGACY and (NEW, jax) in ran else "not run"

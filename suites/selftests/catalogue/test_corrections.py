@@ -13,8 +13,10 @@ from building.searched import PUBLISHED
 from conformance.catalogue.claims import load_claims
 from reports.render.site.corrections import (
     COMMAND,
+    commit,
     corrections,
     patch,
+    repository,
     suggested,
     wordings,
 )
@@ -27,6 +29,11 @@ DOCUMENTS = os.environ.get("PMAP_CONFORMANCE_DOCUMENTS", "")
 def test_every_claim_of_a_correction_is_of_the_catalogue() -> None:
     named = {slug for one in (*corrections(), *wordings()) for slug in one.claims}
     assert named <= set(load_claims().claims)
+
+
+def test_the_repository_and_the_commit_are_those_of_the_lines() -> None:
+    assert repository() == "https://github.com/jax-ml/jax"
+    assert all(one.href.startswith(f"{repository()}/blob/{commit()}/") for one in corrections())
 
 
 @pytest.mark.long

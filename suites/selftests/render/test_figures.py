@@ -9,10 +9,12 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 import records as rows
+from site_pages import text_in, tree
 
 from conformance.model.records import Cell
 from reports.render.chart import HEIGHT, WIDTH, Chart, Point, Series, draw, ticks
 from reports.render.measured import moved, times
+from reports.render.site.build import render
 from reports.render.site.cost import cost_page
 from reports.render.site.cost_charts import multiple
 from reports.store.outcomes import Outcome, Run
@@ -187,8 +189,8 @@ def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
             for v in ("0.9.0", "0.12.0.1")
         ),
     ]
-    page = cost_page(load([rows.write(tmp_path / "r.jsonl", records)]))
-    (group,) = page.groups
+    results = load([rows.write(tmp_path / "r.jsonl", records)])
+    (group,) = cost_page(results).groups
     (figure,) = group.figures
     assert figure.chart.categories == ("0.9.0", "0.12.0.1")
     assert figure.chart.table[1] == ("0.12.0.1", ("4× (3× to 6×)",))  # noqa: RUF001
@@ -197,6 +199,9 @@ def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
     assert figure.evidence.href == "clauses/a.a.html"
     assert figure.versions == "JAX 0.9.0, 0.12.0.1"
     assert figure.flat.endswith("new pmap 4× (JAX 0.9.0, 0.12.0.1)")  # noqa: RUF001
+    divisor = "Divisor: legacy pmap on the same JAX; for JAX 0.12.0.1, legacy pmap on JAX 0.9.0."
+    assert figure.chart.note == divisor
+    assert divisor in text_in(tree(render(results)["cost.html"]))
 
 
 def test_what_an_access_moves_on_a_pod_is_drawn_by_chips_and_versions(tmp_path: Path) -> None:
@@ -223,7 +228,11 @@ def test_what_an_access_moves_on_a_pod_is_drawn_by_chips_and_versions(tmp_path: 
         assert len(drawn) == points + len(chart.series), "nought is drawn as well"
 
 
-def test_a_ratio_names_the_version_of_the_other_side_and_why_there_is_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("verdict", ["removed", "not applicable"])
+def test_a_ratio_names_the_version_of_the_other_side_and_why_there_is_none(
+    tmp_path: Path, verdict: str
+) -> None:
+    """What a version does not have is gone, although its test does not apply to it anywhere."""
     to = [{"median": 2.0, "low": 1.5, "high": 3.0, "blocks": 3, "rounds": 20, "says": "2 times"}]
     to = [one | {"to": "legacy pmap of jax==0.9.0"} for one in to]
 
@@ -240,7 +249,9 @@ def test_a_ratio_names_the_version_of_the_other_side_and_why_there_is_none(tmp_p
         rows.clause("errors.a"),
         rows.cell("errors.a"),
         rows.cell("errors.a", target="jax==0.12.0.1"),
-        rows.cell("errors.a", "removed", **gone),
+        rows.cell("errors.a", verdict, **gone),
+        rows.clause("errors.b"),
+        rows.cell("errors.b", "removed", **gone),
         taken("0.9.0", "legacy_pmap"),
         taken("0.9.0", "new_pmap"),
         taken("0.12.0.1", "new_pmap"),

@@ -116,6 +116,17 @@ def test_a_folded_entry_says_where_it_shows(page: Element, slug: str, where: str
     assert text_in(head).endswith(where)
 
 
+def test_what_follows_a_library_shows_from_a_version_of_that_on(tmp_path: Path) -> None:
+    slug = "replicated-array-unreplicated-whole"
+    records = [*map(target, VERSIONS), claim("migrate-pmap.errors")]
+    records += shown("errors.a", slug, "0.9.0", "0.10.0")
+    one = card(tree(render(loaded(tmp_path, records))["hazards.html"]), slug)
+    (head,) = one.iter("summary")
+
+    assert text_in(head).endswith("new pmap: flax 0.12.5 and later")
+    assert "versions of JAX without it ran with flax before 0.12.5" in text_in(one)
+
+
 @pytest.mark.parametrize(
     ("title", "said"), [("It crashes", "SIGSEGV; "), ("It ends (SIGSEGV)", "")]
 )

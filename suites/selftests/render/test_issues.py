@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from records import Record, cause, deviation, finding, raised, returned, target
+from records import Record, cause, claim, deviation, finding, raised, returned, target
 from two_sides import FAILS, HEAD, known, program, ran, read
 
 from reports.analysis.effects.effect import Effect
@@ -14,7 +14,7 @@ from reports.analysis.issues.derive import issues
 from reports.analysis.issues.places import Where
 from reports.analysis.issues.risk import RiskKind, risk, safest
 from reports.analysis.issues.states import State
-from reports.render.site.causes import causes
+from reports.render.site.causes import causes, pages
 from reports.render.site.issues import grid, library_rows, place_rows
 from reports.render.site.known import SafeTable, safe_table
 from reports.render.site.marks import Mark
@@ -340,3 +340,68 @@ def test_of_one_defect_any_crash_counts_the_whole() -> None:
 
     assert found is not None
     assert [one.cause.cause for one in found.fatal] == [ORDINARY]
+
+
+@pytest.mark.parametrize(
+    ("of_cause", "verdict", "of_claim", "said"),
+    [
+        ("implementation", "known deviation", "error", "JAX"),
+        ("platform", "known deviation", "error", "the platform"),
+        ("documentation", "known deviation", "error", "the documentation, which differs"),
+        ("documentation", "known deviation", "silence", "JAX, whose documentation does not"),
+        ("documentation", "conforms", "error", "JAX, as documented"),
+    ],
+)
+def test_a_document_is_blamed_only_for_what_it_says(
+    of_cause: str, verdict: str, of_claim: str, said: str
+) -> None:
+    documented = {"legacy_pmap": "returns it", "new_pmap": "raises ValueError"}
+    entry = deviation(cause=ORDINARY) if verdict == "known deviation" else None
+    records = [
+        claim("migrate-pmap.b", claim_kind=of_claim),
+        cause(ORDINARY, cause_kind=of_cause),
+        program("idioms.a", claim="migrate-pmap.b", cause=ORDINARY, expected=documented),
+        ran("idioms.a", "new_pmap@0.9.0", FAILS, verdict=verdict, deviation=entry),
+    ]
+    (view,) = causes(Effects(read(*records)))
+
+    assert view.origin.startswith(said)
+
+
+def test_what_costs_more_is_due_to_jax_whatever_a_document_says() -> None:
+    moved = [{"moved": {"bytes": n, "collectives": {}}} for n in (0, 48)]
+    records = [
+        cause(ORDINARY, cause_kind="documentation"),
+        program("idioms.a"),
+        ran("idioms.a", "legacy_pmap@0.9.0", returned([1.0], extra=moved[0])),
+        ran(
+            "idioms.a",
+            "new_pmap@0.9.0",
+            returned([1.0], extra=moved[1]),
+            verdict="known deviation",
+            deviation=deviation(cause=ORDINARY),
+        ),
+    ]
+    (view,) = causes(Effects(read(*records)))
+
+    assert view.effect is Effect.MOVES_MORE
+    assert view.origin == "JAX, whose documentation says something else"
+
+
+def test_what_follows_a_library_is_due_to_its_version() -> None:
+    slug = "replicated-array-unreplicated-whole"
+    (view,) = causes(Effects(read(*shown(slug, "idioms.a", cause_kind="documentation"))))
+
+    assert view.origin == "flax, from 0.12.5 on"
+
+
+def test_the_page_of_an_issue_says_since_when_pmap_is_the_new_one() -> None:
+    old = [
+        ran("idioms.a", f"{side}@0.8.0", returned([1.0])) for side in ("legacy_pmap", "new_pmap")
+    ]
+    (page,) = pages(Effects(read(*shown(ORDINARY, "idioms.a"), *old)))
+
+    assert page.view.defaults == (
+        "`jax.pmap` is new pmap by default from JAX 0.8.0 on; legacy pmap runs up to JAX 0.8.0 if "
+        "the switch `jax_pmap_shmap_merge` selects it."
+    )

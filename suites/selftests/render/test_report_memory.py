@@ -77,10 +77,22 @@ def test_a_cell_without_a_figure_shows_its_verdict(tmp_path: Path) -> None:
         cell("donation.peak.a", "removed", implementation="legacy_pmap"),
         cell("donation.peak.a", "crashed", implementation="shard_map"),
     )
-    assert legacy is None
+    assert legacy is not None
+    assert legacy.missing == "gone"
     assert new is not None
     assert shard_map is not None
     assert (shard_map.multiple, shard_map.verdict.value) == ("", "crashed")
+
+
+def test_a_removed_implementation_is_gone_where_few_tests_ran_too(tmp_path: Path) -> None:
+    """A test that the core tier leaves out says nothing of what its JAX has."""
+    legacy, _, _ = figures(
+        tmp_path,
+        noted("donation.peak.a", multiple(1)),
+        cell("donation.reused.a", "removed", implementation="legacy_pmap"),
+    )
+    assert legacy is not None
+    assert legacy.missing == "gone"
 
 
 def test_a_target_that_measured_nothing_is_not_run_never_blank(tmp_path: Path) -> None:

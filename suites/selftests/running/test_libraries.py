@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from records import cause
 from conformance.model.records import Cause
 from conformance.worker.library_use import MODULES, USES, run
 from harness.running.libraries import LIBRARIES
+from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.libraries import (
     LibrariesError,
     Pair,
@@ -96,6 +98,15 @@ def test_a_table_names_the_known_issues_that_name_its_functions() -> None:
 
     assert [one.text for one in flax.naming] == ["Title of one"]
     assert chex.naming == ()
+
+
+def test_a_change_of_a_library_is_dated_by_the_releases_that_it_was_run_with() -> None:
+    _, flax = tables(from_records(RECORDS), {})
+    change = rewrites().by_cause["replicated-array-unreplicated-whole"]
+
+    assert change.since == "0.12.5"
+    assert flax.first_with(change) == "0.10.0"
+    assert flax.first_with(replace(change, since="0.12.7")) == ""
 
 
 def test_the_published_pairs_are_of_every_published_release() -> None:
