@@ -18,6 +18,7 @@ from reports.store.order import LEGACY, NEW, NEW_BY_DEFAULT, SHARD_MAP, version_
 from reports.store.results import Results
 
 SCRIPT = "choices.js"
+OPTIONAL = "optional"  # runs if jax_pmap_shmap_merge selects it
 
 
 class Use(StrEnum):
@@ -73,12 +74,12 @@ def defaults(results: Results) -> str:
     """Return since when jax.pmap is new pmap, in a sentence; empty if no version has both."""
     moments = timeline(results)
     since = next((one.jax for one in moments if one.new in ("default", "only")), "")
-    switched = [one.jax for one in moments if one.legacy == "with the switch"]
-    if not since or not switched:
+    optional = [one.jax for one in moments if one.legacy == OPTIONAL]
+    if not since or not optional:
         return ""
     return (
         f"`jax.pmap` is new pmap by default from JAX {since} on; legacy pmap runs up to JAX "
-        f"{switched[-1]} if the switch `jax_pmap_shmap_merge` selects it."
+        f"{optional[-1]} if the option `jax_pmap_shmap_merge` selects it."
     )
 
 
@@ -86,7 +87,7 @@ def _state(implementation: str, jax: str, ran: set[tuple[str, str]]) -> str:
     if (implementation, jax) not in ran:
         return "removed" if implementation == LEGACY and (NEW, jax) in ran else "not run"
     if default_implementation(jax) != implementation:
-        return "optional"
+        return OPTIONAL
     other = NEW if implementation == LEGACY else LEGACY
     return "default" if (other, jax) in ran else "only"
 

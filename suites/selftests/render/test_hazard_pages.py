@@ -124,7 +124,7 @@ def test_what_follows_a_library_shows_from_a_version_of_that_on(tmp_path: Path) 
     (head,) = one.iter("summary")
 
     assert text_in(head).endswith("new pmap: flax 0.12.5 and later")
-    assert "versions of JAX without it ran with flax before 0.12.5" in text_in(one)
+    assert "versions of JAX without the issue ran with flax before 0.12.5" in text_in(one)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_program_without_a_map_has_its_own_versions_in_the_head(tmp_path: Path
     ]
     page = tree(render(loaded(tmp_path, records))["hazards.html"])
     (head,) = part(page, "hangs-stuck").iter("summary")
-    where = "new pmap: JAX 0.9.0 to 0.10.0; without a map: every version"
+    where = "new pmap: JAX 0.9.0 to 0.10.0; without pmap or shard_map: every version"
     assert text_in(head) == f"Title of stuck {where}"
 
 

@@ -403,5 +403,5 @@ def test_the_page_of_an_issue_says_since_when_pmap_is_the_new_one() -> None:
 
     assert page.view.defaults == (
         "`jax.pmap` is new pmap by default from JAX 0.8.0 on; legacy pmap runs up to JAX 0.8.0 if "
-        "the switch `jax_pmap_shmap_merge` selects it."
+        "the option `jax_pmap_shmap_merge` selects it."
     )
