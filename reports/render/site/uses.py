@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import resources
 
 from reports.analysis.effects.pairs import Effects, sides
 from reports.render.site.page import Asset
@@ -17,7 +18,7 @@ from reports.render.site.strips import jax_versions
 from reports.store.order import LEGACY, NEW, NEW_BY_DEFAULT, SHARD_MAP, version_order
 from reports.store.results import Results
 
-SCRIPT = "choices.js"
+SCRIPT = "site.js"
 OPTIONAL = "optional"  # runs if jax_pmap_shmap_merge selects it
 
 
@@ -93,11 +94,14 @@ def _state(implementation: str, jax: str, ran: set[tuple[str, str]]) -> str:
 
 
 def choices(effects: Effects, pairs: Sequence[Pair]) -> Asset:
-    """Return the script by which pages know which upgrade a choice means."""
-    return Asset(SCRIPT, lambda: _script(effects.results, pairs))
+    """Return the script of every page, with the upgrade that each choice means."""
+    script = resources.files("reports.render.site").joinpath(f"templates/{SCRIPT}")
+    return Asset(
+        SCRIPT, lambda: script.read_text(encoding="utf-8") + _upgrades(effects.results, pairs)
+    )
 
 
-def _script(results: Results, pairs: Sequence[Pair]) -> str:
+def _upgrades(results: Results, pairs: Sequence[Pair]) -> str:
     there = {(str(pair.old), str(pair.new)): pair.path for pair in pairs}
     rows = []
     for use in Use:
@@ -107,7 +111,7 @@ def _script(results: Results, pairs: Sequence[Pair]) -> str:
                 if path:
                     rows.append(f'["{use.value}","{old}","{new}","{path}"]')
     body = ",\n".join(rows)
-    return f'/* pmap-conformance report */\n"use strict";\nself.pmapChoices = [\n{body}\n];\n'
+    return f"const UPGRADES = [\n{body}\n];\n"
 
 
 def _path(there: dict[tuple[str, str], str], use: Use, old: str, new: str) -> str:

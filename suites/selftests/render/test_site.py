@@ -107,7 +107,8 @@ def test_a_page_says_first_that_it_loads_its_own_files_alone(site: dict[str, str
         kinds = [(tag, one.get("http-equiv"), one.get("content")) for tag, one in Tags(text).tags]
         at = kinds.index(("meta", "Content-Security-Policy", POLICY))
         assert not {"script", "link", "style", "img"} & {tag for tag, *_ in kinds[:at]}
-    assert "default-src 'none'" in POLICY
+    assert "default-src 'self' file:;" in POLICY
+    assert "connect-src 'none'" in POLICY
     assert "unsafe" not in POLICY
 
 

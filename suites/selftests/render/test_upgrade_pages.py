@@ -157,7 +157,7 @@ def test_the_first_page_says_which_pmap_is_the_default_where(site: dict[str, str
 
 def test_the_choices_lead_to_the_upgrade_of_what_runs_by_default(site: dict[str, str]) -> None:
     rows = [
-        json.loads(line.rstrip(",")) for line in site["choices.js"].splitlines() if '["' in line
+        json.loads(line.rstrip(",")) for line in site["site.js"].splitlines() if line[:2] == '["'
     ]
 
     assert ["legacy", "0.8.0", "0.9.0", UPGRADE] in rows

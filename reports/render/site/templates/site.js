@@ -84,8 +84,7 @@ function queryOf(chosen) {
 
 /* The page of the chosen upgrade, relative to the site's top; "" where there is none. */
 function upgradeOf(chosen) {
-  const all = self.pmapChoices ?? [];
-  const found = all.find(([use, from, to]) => use === (chosen.use ?? "pmap")
+  const found = UPGRADES.find(([use, from, to]) => use === (chosen.use ?? "pmap")
     && from === chosen.from && to === chosen.to);
   return found ? found[3] : "";
 }
