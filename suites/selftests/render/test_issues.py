@@ -349,7 +349,7 @@ def test_of_one_defect_any_crash_counts_the_whole() -> None:
         ("implementation", "known deviation", "error", "JAX"),
         ("platform", "known deviation", "error", "the platform"),
         ("documentation", "known deviation", "error", "the documentation, which differs"),
-        ("documentation", "known deviation", "silence", "JAX, whose documentation does not"),
+        ("documentation", "known deviation", "silence", "JAX; the tested documents do not"),
         ("documentation", "conforms", "error", "JAX, as documented"),
     ],
 )
