@@ -17,7 +17,8 @@ from packaging.specifiers import SpecifierSet
 from conformance.model.records import JAX, Cause, Cell
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.digest import RAISED
-from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.effect import Effect, ShownEffect
+from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import Usage, rewrites
 from reports.analysis.issues.issue import Issue, Row
@@ -252,6 +253,8 @@ class _Effects:
         if key.implementation == JAX or rewrites().library_of(self._cause.cause):
             return self._of_plain(key)
         shown = effects.from_baseline(key, self._baseline)
+        if shown is not None and self._of_another(shown, key):
+            return None
         if shown is not None:
             # An array of all processes' rows, as documented.
             wrong = shown.effect is Effect.WRONG_NUMBERS
@@ -261,6 +264,18 @@ class _Effects:
             beside = effects.beside_values(key, self._baseline)
             return min(beside, Effect.LIES_ELSEWHERE, key=lambda effect: effect.rank)
         return Effect.RAISES if _raises(effects, key) else None
+
+    def _of_another(self, shown: ShownEffect, key: CellKey) -> bool:
+        """Return whether it is a warning of another known issue, which the program meets too."""
+        if shown.effect is not Effect.WARNS or self._baseline is None:
+            return False
+        legacy, target = self._baseline.place
+        why = self._effects.why(shown, key._replace(implementation=legacy, target=target), key)
+        known = self._effects.results.causes.get(why.slug)
+        if why.by is not By.CAUSE or known is None:
+            return False
+        own = self._cause.cause
+        return own not in (known.cause, known.part_of) and known.cause != self._cause.part_of
 
     def _of_plain(self, key: CellKey) -> Effect | None:
         """Return what changed from the newest version in which the program does not show it."""

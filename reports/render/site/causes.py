@@ -283,7 +283,7 @@ def _origin(results: Results, cause: Cause, effect: Effect | None, cells: Iterab
     claims = {key: results.claims.get(results.clauses[key.clause].claim) for key in cells}
     stated = [key for key, one in claims.items() if one is not None and not one.silent]
     if claims and not stated:
-        return "JAX, whose documentation does not mention it"
+        return "JAX; the tested documents do not mention it"
     if claims and all(results.outcome(key).verdict is Verdict.CONFORMS for key in stated):
         return "JAX, as documented"
     if effect in _COSTS:

@@ -348,7 +348,7 @@ def test_of_one_defect_any_crash_counts_the_whole() -> None:
         ("implementation", "known deviation", "error", "JAX"),
         ("platform", "known deviation", "error", "the platform"),
         ("documentation", "known deviation", "error", "the documentation, which differs"),
-        ("documentation", "known deviation", "silence", "JAX, whose documentation does not"),
+        ("documentation", "known deviation", "silence", "JAX; the tested documents do not"),
         ("documentation", "conforms", "error", "JAX, as documented"),
     ],
 )
@@ -405,3 +405,28 @@ def test_the_page_of_an_issue_says_since_when_pmap_is_the_new_one() -> None:
         "`jax.pmap` is new pmap by default from JAX 0.8.0 on; legacy pmap runs up to JAX 0.8.0 if "
         "the option `jax_pmap_shmap_merge` selects it."
     )
+
+
+@pytest.mark.parametrize(
+    ("slug", "effect"), [(ORDINARY, None), ("donated-copy-original-deleted", Effect.WARNS)]
+)
+def test_a_warning_counts_for_the_issue_that_explains_it(slug: str, effect: Effect | None) -> None:
+    """`known.toml` names the issue whose warning it is, in these clauses."""
+    text = "Donated pmap argument required resharding."
+    said = [{"category": "UserWarning", "message": text, "count": 1}]
+    records = [
+        *map(cause, {ORDINARY, "donated-copy-original-deleted"}),
+        program("donation.a"),
+        ran("donation.a", "legacy_pmap@0.9.0", returned([1.0])),
+        ran(
+            "donation.a",
+            "new_pmap@0.9.0",
+            returned([1.0], warnings=said),
+            verdict="known deviation",
+            deviation=deviation(cause=slug),
+        ),
+    ]
+    [issue] = issues(Effects(read(*records)))
+
+    assert issue.cause.cause == slug
+    assert issue.at(NEW) is effect
