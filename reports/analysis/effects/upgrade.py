@@ -523,13 +523,13 @@ _BY_SHAPE = (Group.MOVES_MORE, Group.LIES, Group.WARNS)
 _BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
 # What programs do for which a known issue ended, where they worked before.
 _NOW = {
-    Group.RAISES: "Raises an error now, as expected",
-    Group.WARNS: "Warns now, as expected",
+    Group.RAISES: "The expected error is raised now",
+    Group.WARNS: "The expected warning is given now",
     Group.LIES: "Has the expected sharding now",
 }
 _IN_TEST = {
-    Group.RAISES: "Raises an error now, as expected, in a test of: ",
-    Group.OTHER_ERROR: "Raises another error, as expected, in a test of: ",
+    Group.RAISES: "The expected error is raised now and was not before, in a test of: ",
+    Group.OTHER_ERROR: "The expected error has another type or text than before, in a test of: ",
 }
 _TITLES = {
     Group.MOVES_MORE: "{}",
