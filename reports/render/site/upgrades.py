@@ -45,7 +45,6 @@ Compared = TypeVar("Compared")
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
 _MOST_ISSUES = 2  # known issues that an edit names
 _MOST_SAID = 20  # words of a note that are shown unfolded, beyond its first sentence
-_BEFORE_TOO = "before the upgrade too; new in {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +176,15 @@ class UpgradeView:
         """Silent differences of programs that ran before, the most severe and common first."""
         some = silently(self.effects.results, self.found)
         views = ((one, entry_view(self.effects.results, self.found, one)) for one in some)
-        return tuple(
-            replace(view, title=f"{view.title} (raised before)")
-            if not one.ran_before
-            else replace(view, title=f"{view.title} ({_BEFORE_TOO.format(counted(one.programs, 'test'))})")
-            if one.cause is not None and one.cause.cause in self._shown(self.pair.old)
-            else view
-            for one, view in views
-        )
+        return tuple(replace(view, title=f"{view.title}{self._before(one)}") for one, view in views)
+
+    def _before(self, entry: Entry) -> str:
+        """Return in brackets what the programs of an entry did before; empty if they just ran."""
+        if not entry.ran_before:
+            return " (raised before)"
+        if entry.cause is None or entry.cause.cause not in self._shown(self.pair.old):
+            return ""
+        return f" (before the upgrade too; new in {counted(entry.programs, 'test')})"
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""
