@@ -523,13 +523,13 @@ _BY_SHAPE = (Group.MOVES_MORE, Group.LIES, Group.WARNS)
 _BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
 # What programs do for which a known issue ended, where they worked before.
 _NOW = {
-    Group.RAISES: "Now raises the expected error",
-    Group.WARNS: "Now gives the expected warning",
-    Group.LIES: "Now has the expected sharding",
+    Group.RAISES: "The expected error is raised now",
+    Group.WARNS: "The expected warning is given now",
+    Group.LIES: "Has the expected sharding now",
 }
 _IN_TEST = {
-    Group.RAISES: "Now raises an error, as the test expects: ",
-    Group.OTHER_ERROR: "Now raises another error, as the test expects: ",
+    Group.RAISES: "The expected error is raised now and was not before, in a test of: ",
+    Group.OTHER_ERROR: "The expected error has another type or text than before, in a test of: ",
 }
 _TITLES = {
     Group.MOVES_MORE: "{}",

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.public_names import (
     ARGUMENT,
     MODULE,
@@ -69,9 +70,10 @@ class RemovedPage:
 
 @dataclass(frozen=True, slots=True)
 class NamePage:
-    """Everything about one name."""
+    """Everything about one name; `rewrites` are edits of code that uses it."""
 
     name: Name
+    rewrites: tuple[Rewrite, ...]
     errors: tuple[str, ...]
     program: str
     instead: str
@@ -177,6 +179,7 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
             "name",
             NamePage(
                 one,
+                tuple(_rewrites(effects.results, one)),
                 errors(one),
                 program(one),
                 instead(one),
@@ -188,6 +191,14 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
             f"`{one.text}` is removed in JAX {names.gone_since(one)}",
             (errors(one) or (f"{one.text} is gone.",))[0],
         )
+
+
+def _rewrites(results: Results, name: Name) -> Iterator[Rewrite]:
+    """Yield the edits of the known issues with a name whose code before it has the name."""
+    tagged = {one.cause for one in results.causes.values() if name.text in one.tags}
+    for edit in rewrites().edits:
+        if not tagged.isdisjoint(edit.causes) and name.attribute in edit.before:
+            yield edit
 
 
 def issues_by_name(results: Results) -> Mapping[str, tuple[Link, ...]]:

@@ -12,7 +12,7 @@ from reports.analysis.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade
 from reports.analysis.effects.hazards import hazards
 from reports.analysis.effects.pairs import Effects, Side
 from reports.analysis.effects.plan import MOST_WORDS, Change, Plan, plan
-from reports.analysis.effects.rewrites import Place, Rewrite, rewrites
+from reports.analysis.effects.rewrites import Place, rewrites
 from reports.analysis.effects.upgrade import upgrade
 from reports.analysis.issues.derive import issue_of, issues
 from reports.analysis.issues.libraries import Libraries, libraries_between, without_libraries
@@ -36,24 +36,27 @@ from reports.render.site.names import Link, cause_path, clause_path
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair, pairs
 from reports.render.site.removed import Removed, removed_between
-from reports.render.text.upgrade import missing, silently
+from reports.render.site.text import first_said
+from reports.render.text.upgrade import counted, missing, silently
 from reports.store.order import SHARD_MAP
 
 Compared = TypeVar("Compared")
 
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
 _MOST_ISSUES = 2  # known issues that an edit names
+_MOST_SAID = 20  # words of a note that are shown unfolded, beyond its first sentence
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeView:
-    """One edit; `places` are classes for filtering."""
+    """One edit; `places` are classes for filtering. `folded` is what the note says further."""
 
     title: str
     place: Place
     before: str
     after: str
     note: str
+    folded: str
     library: str
     effects: tuple[tuple[str, str], ...]
     where: str
@@ -63,6 +66,18 @@ class ChangeView:
     more: int
     shown: tuple[Link, ...]
     places: str
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryChange:
+    """What a version of a library changes: a sentence, what else is `folded`, and its page."""
+
+    effect: str
+    library: str
+    since: str
+    says: str
+    folded: str
+    href: str
 
 
 @dataclass
@@ -123,14 +138,16 @@ class UpgradeView:
         return tuple(_change(self, one) for one in self.plan.rare)
 
     @property
-    def library_changes(self) -> tuple[tuple[str, Rewrite, str], ...]:
+    def library_changes(self) -> tuple[LibraryChange, ...]:
         """What new versions of libraries change, each with its effect and its known issue."""
         known, found = issue_of(self.effects), []
         for one in self.of_libraries.changes:
             issue = known.get(one.causes[0])
             worst = None if issue is None else issue.worst_under(self.pair.new.implementation)
             path = "" if issue is None else cause_path(issue.cause.cause)
-            found.append(("" if worst is None else worst.value, one, path))
+            effect = "" if worst is None else worst.value
+            says, folded = first_said(one.says, 0)
+            found.append(LibraryChange(effect, one.library, one.since, says, folded, path))
         return tuple(found)
 
     @property
@@ -159,16 +176,15 @@ class UpgradeView:
         """Silent differences of programs that ran before, the most severe and common first."""
         some = silently(self.effects.results, self.found)
         views = ((one, entry_view(self.effects.results, self.found, one)) for one in some)
-        return tuple(
-            replace(view, title=f"{view.title} (raised before)")
-            if not one.ran_before
-            else replace(
-                view, title=f"{view.title} (some programs are affected before the upgrade too)"
-            )
-            if one.cause is not None and one.cause.cause in self._shown(self.pair.old)
-            else view
-            for one, view in views
-        )
+        return tuple(replace(view, title=f"{view.title}{self._before(one)}") for one, view in views)
+
+    def _before(self, entry: Entry) -> str:
+        """Return in brackets what the programs of an entry did before; empty if they just ran."""
+        if not entry.ran_before:
+            return " (raised before)"
+        if entry.cause is None or entry.cause.cause not in self._shown(self.pair.old):
+            return ""
+        return f" (occurs before the upgrade too; new in {counted(entry.programs, 'test')})"
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""
@@ -238,12 +254,14 @@ def _change(page: UpgradeView, change: Change) -> ChangeView:
     for entry in change.averts:
         issues.setdefault(entry.title, Link(entry.title, entry_href(results, page.found, entry)))
     tried = {edit.tried for edit in change.edits} - {""}
+    note, folded = first_said("" if rewrite is None else rewrite.note, _MOST_SAID)
     return ChangeView(
         title=change.title,
         place=change.place,
         before="" if rewrite is None else rewrite.before,
         after="" if rewrite is None else rewrite.after,
-        note="" if rewrite is None else rewrite.note,
+        note=note,
+        folded=folded,
         library="" if rewrite is None else rewrite.library,
         effects=tuple((effect.value, _classes(change.averts, effect)) for effect in change.effects),
         where=in_processes(change.averts),

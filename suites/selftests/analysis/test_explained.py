@@ -219,7 +219,7 @@ def test_a_cause_that_ended_explains_the_step_in_which_it_showed() -> None:
     one = only(*records(findings=[finding("no error")]))
     assert (one.by, one.cause and one.cause.cause) == (By.ENDED, STAYS)
     assert one.group is Group.RAISES, "the program worked before"
-    assert one.title == f"Now raises the expected error. Before: Title of {STAYS}"
+    assert one.title == f"The expected error is raised now. Before: Title of {STAYS}"
 
 
 @pytest.mark.parametrize(

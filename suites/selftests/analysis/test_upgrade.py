@@ -294,7 +294,8 @@ def test_a_title_is_not_what_an_earlier_step_of_the_test_does() -> None:
     )
 
     assert [entry.title for entry in found.entries] == [
-        "Now raises another error, as the test expects: What migrate-pmap.errors says"
+        "The expected error has another type or text than before, in a test of: "
+        "What migrate-pmap.errors says"
     ]
 
 

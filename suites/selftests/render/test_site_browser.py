@@ -404,6 +404,17 @@ def test_what_the_chosen_flax_leaves_out_is_folded(
     assert ("flax" in line) is chosen
 
 
+def test_a_group_that_the_chosen_flax_empties_is_one_folded_line(site: Site, tab: Tab) -> None:
+    page = site["upgrade/legacy_pmap-0.9.0--new_pmap-0.12.0.1.html"]
+    tab.visit(f"{page.as_uri()}?flax=none")
+    heads = "[...document.querySelectorAll('main h3')].map((head) => head.textContent)"
+    folds = "[...document.querySelectorAll('main summary')].map((head) => head.textContent)"
+    assert "Upgrade these libraries with JAX" not in tab.evaluate(heads)
+    said = "Upgrade these libraries with JAX: 1 not for programs without flax"
+    assert said in tab.evaluate(folds)
+    assert tab.evaluate("document.getElementById('old-libraries').localName") == "details"
+
+
 def test_the_chosen_flax_stays_in_the_address(site: Site, tab: Tab) -> None:
     tab.open(site["index.html"])
     tab.evaluate(CHOOSE % '{ from: "0.9.2", to: "0.12.0.1", flax: "0.12.0", "flax-to": "0.12.8" }')

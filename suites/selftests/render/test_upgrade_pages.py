@@ -46,7 +46,7 @@ from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.effects.upgrade import upgrade
 from reports.render.site.build import render
 from reports.render.site.shared_lines import add as add_lines
-from reports.render.site.text import effect_css, parted
+from reports.render.site.text import effect_css, parted, plain
 from reports.render.text.upgrade import as_text
 
 UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
@@ -239,6 +239,38 @@ def test_an_upgrade_is_read_in_three_minutes(size: int, tmp_path: Path) -> None:
 
     assert minutes_to_read(page) < MOST_MINUTES
     assert len(classed(tree(page), "edit")) >= min(size, 4)
+
+
+def test_of_a_long_note_one_sentence_stands_unfolded(tmp_path: Path) -> None:
+    slug = "device-put-stackers-gone"
+    records = [*HEAD, program("errors.fix"), ran("errors.fix", TO, FINE)]
+    records += [cause(slug, edit="Do that."), *known("errors.a", slug, FAILS)]
+    page = with_lines(render(loaded(tmp_path, records)))[UPGRADE]
+    (edit,) = classed(tree(page), "edit")
+    first, _, rest = plain(rewrites().by_cause[slug].note).partition(". ")
+    (why,) = edit.iter("details")
+    assert rest in text_in(why)
+    unfolded = text_in(edit).removesuffix(text_in(why))
+    assert unfolded.endswith(f"{first}.")
+
+
+def test_what_is_silent_says_that_some_tests_show_it_before_the_upgrade_too(tmp_path: Path) -> None:
+    old, new = "new_pmap@0.8.0", "new_pmap@0.9.0"
+    how = {"verdict": "known deviation", "findings": [WRONG], "deviation": deviation(cause="old")}
+    records = [
+        *HEAD,
+        cause("old"),
+        program("errors.a"),
+        ran("errors.a", FROM, FINE),
+        *(ran("errors.a", side, returned([2.0]), **how) for side in (old, new)),
+    ]
+    for name in ("errors.b", "errors.c"):
+        records += [program(name), *(ran(name, side, FINE) for side in (FROM, old))]
+        records.append(ran(name, new, returned([2.0]), **how))
+    site = render(loaded(tmp_path, records))
+    page = tree(with_lines(site)["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
+    said = "wrong values Title of old (occurs before the upgrade too; new in 2 tests)"
+    assert said in text_in(section(page, "silently"))
 
 
 def test_a_cause_lists_its_checks_with_their_marks(site: dict[str, str]) -> None:

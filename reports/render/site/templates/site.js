@@ -208,11 +208,18 @@ function folding(chosen) {
     if (!aside.length) continue;
     const box = document.createElement("details"), head = document.createElement("summary");
     const left = document.createElement("ul");
-    head.textContent = `${aside.length} not for ${librariesOf(chosen)}`;
+    const said = `${aside.length} not for ${librariesOf(chosen)}`, above = list.previousElementSibling;
+    head.textContent = said;
     left.className = list.className;
     left.append(...aside);
     box.append(head, left);
     list.after(box);
+    if (!list.children.length && above?.localName === "h3") { // a group without a line is a folded one
+      head.textContent = `${above.textContent}: ${said}`;
+      box.id = above.id;
+      above.remove();
+      list.remove();
+    }
   }
 }
 
