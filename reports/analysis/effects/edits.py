@@ -17,7 +17,7 @@ from reports.analysis.effects.remedies import Help, Remedy
 from reports.store.order import topology_order
 
 AS_SHARD_MAP = (
-    "Replace `jax.pmap` by `jax.jit(jax.shard_map(...))` there: no remedy that keeps pmap is known."
+    "Replace `jax.pmap` by `jax.jit(jax.shard_map(...))`: no remedy that keeps pmap is known."
 )
 AS_IN = "Do as in “{}”"
 # What is repaired needs no edit, and a remedy that fails is none.
