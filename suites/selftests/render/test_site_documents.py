@@ -273,6 +273,8 @@ def test_what_this_jax_no_longer_has_is_not_said_to_have_run() -> None:
             "first call: this process holds no values to compare: 'x'",
         ),
         ("returned WRONG", "returned WRONG"),
+        ("first call: it is its own sum: 2", "first call: the result is its own sum: 2"),
+        ("first call: so it is not", "first call: so it is not"),
     ],
 )
 def test_our_own_classes_are_not_named(reason: str, said: str) -> None:
