@@ -14,7 +14,7 @@ from reports.render.chart import Chart
 from reports.render.measured import moved_in, ratio, series
 from reports.render.site.memory import Memory
 from reports.render.site.names import Link, clause_path, implementation_words, safe_name
-from reports.render.site.text import plain
+from reports.render.site.text import plain, worded
 from reports.store.order import topology_order, version_order
 from reports.store.outcomes import CellKey, TimingKey
 from reports.store.results import Results
@@ -307,7 +307,8 @@ def _without(
             if Where(name, target.jax or "") in removed(results):
                 why[words, at] = ABSENT[Verdict.REMOVED]
             elif some and some[0].failed:
-                why[words, at] = f"failed: {some[0].failed}"
+                how = worded(some[0].failed).removeprefix(f"{Verdict.KNOWN_DEVIATION.value}: ")
+                why[words, at] = f"failed: {how}"
             elif clauses:
                 outcome = results.outcome(CellKey(clauses[0], target, name, topology))
                 why[words, at] = happened(outcome)
