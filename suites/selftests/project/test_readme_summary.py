@@ -111,7 +111,7 @@ def test_a_worse_effect_of_earlier_versions_is_told(tmp_path: Path) -> None:
 
 
 def test_a_change_that_is_no_longer_seen_is_refused(results: Results) -> None:
-    with pytest.raises(ReadmeError, match="shows gone: take"):
+    with pytest.raises(ReadmeError, match="shows gone: remove"):
         list(lines(results, [Change("A change", ("gone",))]))
 
 
@@ -134,7 +134,7 @@ def test_results_of_no_legacy_pmap_are_refused(tmp_path: Path) -> None:
         tmp_path,
         [target(), claim("migrate-pmap.errors"), clause("errors.a"), cell("errors.a")],
     )
-    with pytest.raises(ReadmeError, match="no legacy pmap"):
+    with pytest.raises(ReadmeError, match="no cell of legacy pmap"):
         list(lines(new, CHANGES))
 
 
