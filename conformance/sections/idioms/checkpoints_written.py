@@ -201,7 +201,9 @@ def without_targets(written: Written) -> Expectation:
     written=WRITTEN,
     claim=CLAIM,
     title="A state that {written.text} wrote, restored by orbax without a target.",
-    needs=devices(2),
+    needs=lambda written: devices(
+        Topology.parse(written.topology).devices if with_devices(written) else 2
+    ),
     topologies=lambda written: ONE_PROCESS if with_devices(written) else ONE_AND_TWO,
     left_out=lambda written: (
         "other devices have a test of their own" if with_devices(written) else ""

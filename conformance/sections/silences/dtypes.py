@@ -300,7 +300,11 @@ def is_float0(array: Any) -> Any:
 
 @described("float0 of the rows' shape, and the rows doubled")
 def of_rows(place: Place) -> Any:
-    return [np.array(True), np.array([8, WIDTH], np.int32), place.rows(WIDTH) * 2]
+    return [
+        np.array(True),
+        np.array([place.topology.devices, WIDTH], np.int32),
+        place.rows(WIDTH) * 2,
+    ]
 
 
 @DEFAULTS.clause(
