@@ -428,7 +428,7 @@ def test_what_its_program_shows_stands_on_its_page() -> None:
     site = render(results_of(*sample(), cause("dies", shows=[killed])))
     text = Tags(site["causes/dies.html"]).text
     assert "new pmap on 1x8" in text
-    assert "jax <0.10" in text
+    assert "JAX <0.10" in text
     assert "kept\nkept\n(SIGSEGV)" in text
 
 
