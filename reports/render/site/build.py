@@ -313,7 +313,7 @@ def _frame(results: Results, made: Sequence[Page | Asset], repository: str) -> F
     summary = (
         ", ".join(platforms),
         " to ".join(dict.fromkeys([*versions[:1], *versions[-1:]])),
-        " to ".join(dict.fromkeys([*days[:1], *days[-1:]])),
+        f"up to {days[-1]}" if days else "",
     )
     return Frame(
         navigation=tuple((word, path) for word, path in NAVIGATION if path in paths),

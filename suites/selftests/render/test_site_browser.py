@@ -317,7 +317,7 @@ def test_the_chooser_leads_to_the_upgrade_and_the_choice_stays(site: Site, tab: 
     tab.evaluate("document.querySelector('header nav a[href$=\"errors.html\"]').click()")
     tab.until("location.pathname.endsWith('/errors.html')")
     said = tab.until("document.querySelector('[data-chosen]')?.textContent")
-    for part in ("legacy", "0.9.0 → 0.12.0.1", "several processes"):
+    for part in ("jax_pmap_shmap_merge=False", "0.9.0 → 0.12.0.1", "several processes"):
         assert part in said
     assert tab.troubles() == []
 
@@ -502,7 +502,7 @@ def test_lists_of_shared_lines_are_full_and_say_without_scripts_where_else(
 
 
 UNFOLDED = "for (const d of document.querySelectorAll('details')) d.open = true"
-FILTER_MS = 200
+LAYOUTS = 8  # of the whole page: in their time a filter answers, on however busy a machine
 ROWS = 600  # three times what a page of the matrix holds
 TRIES = 5
 
@@ -513,6 +513,18 @@ FILTERED = """
   const began = performance.now();
   input.value = words;
   input.dispatchEvent(new Event("input", { bubbles: true }));
+  document.body.getBoundingClientRect();
+  return performance.now() - began;
+})()
+"""
+
+# The whole page is laid out anew, as a measure of the machine.
+LAID_OUT_ANEW = """
+(() => {
+  document.body.hidden = true;
+  document.body.getBoundingClientRect();
+  const began = performance.now();
+  document.body.hidden = false;
   document.body.getBoundingClientRect();
   return performance.now() - began;
 })()
@@ -546,7 +558,8 @@ def test_a_filter_of_a_large_page_answers_while_one_types(site: Site, tab: Tab) 
     # A column more: the whole table is laid out again.
     took["all versions"] = min(tab.evaluate(TOGGLED) for _ in range(TRIES))
     assert tab.evaluate("document.querySelector('#all-versions').checked") is (TRIES % 2 == 1)
-    assert max(took.values()) < FILTER_MS, took
+    once = min(tab.evaluate(LAID_OUT_ANEW) for _ in range(TRIES))
+    assert max(took.values()) < LAYOUTS * once, (took, once)
 
 
 # What a page may load

@@ -268,8 +268,12 @@ function box() {
   return form;
 }
 
-document.addEventListener("DOMContentLoaded", () => {
+function added() {
   const form = box();
   document.querySelector("header.site .name").after(form);
   start(form);
-});
+}
+
+// The number of files of the index is told below.
+if (["interactive", "complete"].includes(document.readyState)) queueMicrotask(added);
+else document.addEventListener("DOMContentLoaded", added);

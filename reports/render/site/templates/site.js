@@ -301,8 +301,22 @@ function unfolding() {
   open();
 }
 
+/* A long line of code is read by moving its box, which a keyboard can do once it has the focus. */
+function reachable() {
+  for (const box of document.querySelectorAll("pre")) box.tabIndex = 0;
+}
+
+/* The search box is on every page, and its script in a file of its own. */
+function findable() {
+  const script = document.createElement("script");
+  script.src = `${document.body.dataset.root}find.js`;
+  document.head.append(script);
+}
+
 document.addEventListener("DOMContentLoaded", () => {
+  findable();
   filling();
+  reachable();
   copying();
   remembering();
   filtering();
