@@ -286,7 +286,7 @@ class _Renderer:
 
     @staticmethod
     def _fence(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
-        text = f'<pre>{escape(tokens[at].content)}</pre>'
+        text = f"<pre>{escape(tokens[at].content)}</pre>"
         if tokens[at].info == _OUTPUT:
             return f"{text}\n"
         return f'<div class="copied">{text}</div>\n'

@@ -135,8 +135,9 @@ def _state_words(found: Found) -> str:
     if not raising:
         return found.state.value
     some = "its tests" if raising == tests else f"{raising} of {tests} tests"
-    how = "the expected error" if found.state is State.FREE else "because of it"
-    return f"{found.state.value}: {some} raise {how}"
+    if found.state is State.FREE:
+        return f"{found.state.value}: {some} expect an error, and it is raised"
+    return f"{found.state.value}: {some} raise because of that one"
 
 
 def _css(found: Found) -> str:

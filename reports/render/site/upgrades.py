@@ -184,7 +184,8 @@ class UpgradeView:
             return " (raised before)"
         if entry.cause is None or entry.cause.cause not in self._shown(self.pair.old):
             return ""
-        return f" (occurs before the upgrade too; new in {counted(entry.programs, 'test')})"
+        shows = f"{counted(entry.programs, 'test')} show{'s' if entry.programs == 1 else ''}"
+        return f" ({shows} it only after the upgrade; other tests show it before too)"
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""
