@@ -51,7 +51,7 @@ class Change:
     def words(self) -> float:
         """The approximate time to read it, in words."""
         code = "" if self.rewrite is None else f"{self.rewrite.before} {self.rewrite.after}"
-        prose = self.title if self.rewrite is None else f"{self.title} {self.rewrite.note}"
+        prose = self.title if self.rewrite is None else f"{self.title} {self.rewrite.noted[0]}"
         return _WORDS_BESIDE + len(prose.split()) + _WORDS_OF_CODE * len(code.split())
 
     @property

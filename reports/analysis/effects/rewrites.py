@@ -15,6 +15,7 @@ from conformance.model.tables import load_toml
 from reports.analysis.effects.effect import Effect
 
 FILE = Path(__file__).with_name("rewrites.toml")
+MOST_SAID = 20  # words of a note that a page shows at once, beyond its first sentence
 
 
 class Usage(StrEnum):
@@ -94,6 +95,17 @@ class Rewrite:
     since: str = ""
     says: str = ""
     switch: bool = False
+
+    @property
+    def noted(self) -> tuple[str, str]:
+        """The note as a page shows it at once, and what it folds of a long one."""
+        return first_said(self.note, MOST_SAID)
+
+
+def first_said(text: str, most: int) -> tuple[str, str]:
+    """Return a text and nothing, or its first sentence and the rest if it has over `most` words."""
+    first, stop, rest = text.partition(". ")
+    return (text, "") if len(text.split()) <= most or not stop else (f"{first}.", rest)
 
 
 @dataclass(frozen=True)

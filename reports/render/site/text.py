@@ -39,12 +39,6 @@ def parted(text: str) -> tuple[str, str]:
     return (text, "") if found is None else (found[1], text[found.end(1) :])
 
 
-def first_said(text: str, most: int) -> tuple[str, str]:
-    """Return a text and nothing, or its first sentence and the rest if it has over `most` words."""
-    first, stop, rest = text.partition(". ")
-    return (text, "") if len(text.split()) <= most or not stop else (f"{first}.", rest)
-
-
 def plain(text: str) -> str:
     """The sentence without its backticks, for a browser's title."""
     return _CODE.sub(lambda m: m[2].strip(), str(text))

@@ -12,7 +12,7 @@ from reports.analysis.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade
 from reports.analysis.effects.hazards import hazards
 from reports.analysis.effects.pairs import Effects, Side
 from reports.analysis.effects.plan import MOST_WORDS, Change, Plan, plan
-from reports.analysis.effects.rewrites import Place, rewrites
+from reports.analysis.effects.rewrites import Place, first_said, rewrites
 from reports.analysis.effects.upgrade import upgrade
 from reports.analysis.issues.derive import issue_of, issues
 from reports.analysis.issues.libraries import Libraries, libraries_between, without_libraries
@@ -36,7 +36,6 @@ from reports.render.site.names import Link, cause_path, clause_path
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair, pairs
 from reports.render.site.removed import Removed, removed_between
-from reports.render.site.text import first_said
 from reports.render.text.upgrade import counted, missing, silently
 from reports.store.order import SHARD_MAP
 
@@ -44,7 +43,6 @@ Compared = TypeVar("Compared")
 
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
 _MOST_ISSUES = 2  # known issues that an edit names
-_MOST_SAID = 20  # words of a note that are shown unfolded, beyond its first sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +253,7 @@ def _change(page: UpgradeView, change: Change) -> ChangeView:
     for entry in change.averts:
         issues.setdefault(entry.title, Link(entry.title, entry_href(results, page.found, entry)))
     tried = {edit.tried for edit in change.edits} - {""}
-    note, folded = first_said("" if rewrite is None else rewrite.note, _MOST_SAID)
+    note, folded = ("", "") if rewrite is None else rewrite.noted
     return ChangeView(
         title=change.title,
         place=change.place,
