@@ -752,4 +752,6 @@ def test_a_page_names_the_issue_and_its_edit() -> None:
         "train.py:train", [compared_page.part_of(old, [found], load_issues())]
     )
     assert f"Known issue {explained.INDEXING}: " in text
-    assert "x.addressable_shards[i].data" in {text_in(one) for one in tree(text).iter("code")}
+    assert "x.addressable_shards[i].data.squeeze(0)" in {
+        text_in(one) for one in tree(text).iter("code")
+    }
