@@ -525,9 +525,7 @@ def test_a_cause_says_how_its_programs_fare_under_shard_map(tmp_path: Path) -> N
     pages = render(loaded(tmp_path, records))
 
     texts = [text_in(tree(pages[f"causes/{slug}.html"])) for slug in ("some", "none")]
-    assert [
-        re.findall(r"in place of pmap, (\d of \d) results", one) for one in texts
-    ] == [
+    assert [re.findall(r"in place of pmap, (\d of \d) results", one) for one in texts] == [
         ["1 of 2"],
         [],
     ]
