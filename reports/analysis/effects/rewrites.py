@@ -15,7 +15,7 @@ from conformance.model.tables import load_toml
 from reports.analysis.effects.effect import Effect
 
 FILE = Path(__file__).with_name("rewrites.toml")
-MOST_SAID = 20  # words of a note that a page shows at once, beyond its first sentence
+MOST_SAID = 20  # words of a note: of a longer one, a page shows the first sentence at once
 
 
 class Usage(StrEnum):

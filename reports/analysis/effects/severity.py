@@ -23,7 +23,7 @@ class Severity(StrEnum):
     RAISES = "raises an undocumented error"
     COSTS = "communicates or stores something else than documented"
     REST = "another difference"
-    PLATFORM = "differs on CPU only"
+    PLATFORM = "depends on the platform"
 
     @property
     def rank(self) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,7 +46,7 @@ from reports.render.site import clauses as clause_pages
 from reports.render.site.marks import Mark
 from reports.render.site.memory import notes
 from reports.render.site.names import implementation_words, section_words
-from reports.render.site.page import MOST_BYTES, Asset, Page, Pages
+from reports.render.site.page import MOST_BYTES, Asset, Page, Pages, template_text
 from reports.render.site.parallel import AT_ONCE, WORTH, batches, in_parallel
 from reports.render.site.shared_lines import FILES, Lines, add
 from reports.render.site.shared_lines import files as files_of_lines
@@ -211,7 +210,7 @@ def _texts(rendered: Renderer, batch: int) -> tuple[dict[str, str], dict[str, st
 
 def _renderer(results: Results, repository: str) -> Renderer:
     effects = asked(results)
-    assets = (Asset(name, partial(_template_text, name)) for name in _ASSETS)
+    assets = (Asset(name, partial(template_text, name)) for name in _ASSETS)
     made = (*assets, *(one for pages in PAGES for one in pages(effects)))
     return Renderer(_frame(results, made, repository), made)
 
@@ -326,11 +325,3 @@ def _way(path: str) -> str:
     """Return the navigation entry of a page."""
     folder, _, rest = path.partition("/")
     return _UNDER.get(folder, f"{folder}.html" if rest else path)
-
-
-def _template_text(name: str) -> str:
-    return (
-        resources.files("reports.render.site")
-        .joinpath(f"templates/{name}")
-        .read_text(encoding="utf-8")
-    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 from reports.analysis.effects.pairs import Effects
@@ -52,6 +53,12 @@ class Asset:
 
 
 Pages = Callable[[Effects], Iterator[Page | Asset]]
+
+
+def template_text(name: str) -> str:
+    """Return the text of a file beside the templates, such as a script."""
+    file = resources.files("reports.render.site").joinpath(f"templates/{name}")
+    return file.read_text(encoding="utf-8")
 
 
 def up(path: str) -> str:

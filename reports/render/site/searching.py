@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib import resources
 from typing import NamedTuple
 
 from reports.analysis.comparing.changes import cause_of
@@ -36,7 +35,7 @@ from reports.render.site.names import (
     implementation_words,
     version_path,
 )
-from reports.render.site.page import Asset
+from reports.render.site.page import Asset, template_text
 from reports.render.site.question_pages import question_pages
 from reports.render.site.strips import (
     jax_versions,
@@ -87,13 +86,12 @@ class Entry(NamedTuple):
 
 def pages(effects: Effects, found: Sequence[Message]) -> Iterator[Asset]:
     """Yield the index and the script that searches it."""
-    script = resources.files("reports.render.site").joinpath(f"templates/{SCRIPT}")
     rows = (json.dumps(one.row, separators=(",", ":")) for one in entries(effects, found))
     parts = list(_parts(rows)) or [""]
     for number, part in enumerate(parts):
         text = f'"use strict";\nself.pmapIndex.push(\n{part}\n);\n'
         yield Asset(index_path(number), partial(str, text))
-    yield Asset(SCRIPT, lambda: script.read_text(encoding="utf-8") + _files(len(parts)))
+    yield Asset(SCRIPT, lambda: template_text(SCRIPT) + _files(len(parts)))
 
 
 def index_path(number: int) -> str:

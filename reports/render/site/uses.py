@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import resources
 
 from reports.analysis.effects.pairs import Effects, sides
-from reports.render.site.page import Asset
+from reports.render.site.page import Asset, template_text
 from reports.render.site.pairs import Pair
 from reports.render.site.strips import jax_versions
 from reports.store.order import LEGACY, NEW, NEW_BY_DEFAULT, SHARD_MAP, version_order
@@ -95,10 +94,7 @@ def _state(implementation: str, jax: str, ran: set[tuple[str, str]]) -> str:
 
 def choices(effects: Effects, pairs: Sequence[Pair]) -> Asset:
     """Return the script of every page, with the upgrade that each choice means."""
-    script = resources.files("reports.render.site").joinpath(f"templates/{SCRIPT}")
-    return Asset(
-        SCRIPT, lambda: script.read_text(encoding="utf-8") + _upgrades(effects.results, pairs)
-    )
+    return Asset(SCRIPT, lambda: template_text(SCRIPT) + _upgrades(effects.results, pairs))
 
 
 def _upgrades(results: Results, pairs: Sequence[Pair]) -> str:

@@ -146,14 +146,17 @@ def test_a_crash_says_by_which_signal(title: str, said: str, tmp_path: Path) -> 
     assert text_in(head) == f"{title} {said}new pmap: every version"
 
 
+# A job that hangs, which is expected of no map.
+HANGS = {
+    "verdict": "known deviation",
+    "findings": [finding("hangs | made", "note", step="process 0")],
+    "deviation": deviation(cause="stuck"),
+}
+JOB = returned(name="process 0") | {"extra": {"text": "hangs | made"}}
+
+
 def test_what_a_program_without_a_map_shows_is_no_result_of_a_map(tmp_path: Path) -> None:
     """Of two versions the pmap ran in one: in the other it did neither show it nor not show it."""
-    hangs = {
-        "verdict": "known deviation",
-        "findings": [finding("hangs | made", "note", step="process 0")],
-        "deviation": deviation(cause="stuck"),
-    }
-    job = returned(name="process 0") | {"extra": {"text": "hangs | made"}}
     records = [
         target("0.9.0"),
         target("0.10.0"),
@@ -161,8 +164,8 @@ def test_what_a_program_without_a_map_shows_is_no_result_of_a_map(tmp_path: Path
         cause("stuck"),
         program("errors.job"),
         program("errors.map"),
-        *(ran("errors.job", f"jax@{jax}", job, **hangs) for jax in ("0.9.0", "0.10.0")),
-        ran("errors.map", "new_pmap@0.10.0", job, **hangs),
+        *(ran("errors.job", f"jax@{jax}", JOB, **HANGS) for jax in ("0.9.0", "0.10.0")),
+        ran("errors.map", "new_pmap@0.10.0", JOB, **HANGS),
     ]
     page = tree(render(loaded(tmp_path, records))["hazards.html"])
     (head,) = part(page, "hangs-stuck").iter("summary")
@@ -173,21 +176,15 @@ def test_what_a_program_without_a_map_shows_is_no_result_of_a_map(tmp_path: Path
 
 def test_a_program_without_a_map_has_its_own_versions_in_the_head(tmp_path: Path) -> None:
     """Where they differ from those of the maps: else they are named together."""
-    hangs = {
-        "verdict": "known deviation",
-        "findings": [finding("hangs | made", "note", step="process 0")],
-        "deviation": deviation(cause="stuck"),
-    }
-    job = returned(name="process 0") | {"extra": {"text": "hangs | made"}}
     records = [
         *(target(jax) for jax in VERSIONS),
         claim("migrate-pmap.errors"),
         cause("stuck"),
         program("errors.job"),
         program("errors.map"),
-        *(ran("errors.job", f"jax@{jax}", job, **hangs) for jax in VERSIONS),
+        *(ran("errors.job", f"jax@{jax}", JOB, **HANGS) for jax in VERSIONS),
         ran("errors.map", "new_pmap@0.8.0", returned([1.0])),
-        *(ran("errors.map", f"new_pmap@{jax}", job, **hangs) for jax in VERSIONS[1:]),
+        *(ran("errors.map", f"new_pmap@{jax}", JOB, **HANGS) for jax in VERSIONS[1:]),
     ]
     page = tree(render(loaded(tmp_path, records))["hazards.html"])
     (head,) = part(page, "hangs-stuck").iter("summary")
