@@ -7,6 +7,7 @@ does after an error is often the question.
 from __future__ import annotations
 
 import logging
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -87,6 +88,7 @@ def observe(
     of each map as it is made: the only proof that remains of a case that hangs. `meet` and `told`
     are the cluster's.
     """
+    _let_names_warn_again()
     there = elsewhere()
     if there is not None:
         there.begin()
@@ -131,6 +133,18 @@ def exception_record(error: BaseException) -> dict[str, Any]:
         "message": str(error)[:MOST_TEXT],
         "frames": frames,
     }
+
+
+def _let_names_warn_again() -> None:
+    """Make JAX's deprecated names warn as in a new process.
+
+    A module of JAX caches what its `__getattr__` returns, so that a name warns at its first use in
+    a process only, which another case may have made.
+    """
+    for name, module in [*sys.modules.items()]:
+        if name.partition(".")[0] == jax.__name__:
+            cached = getattr(module, "__dict__", {}).get("__getattr__")
+            getattr(cached, "cache_clear", lambda: None)()
 
 
 @contextmanager

@@ -58,6 +58,8 @@ class Today:
             record = self.judge(cell, target)
         except CannotJudge as error:
             raise LeftOut(str(error)) from error
+        if any(seen.get("between") is None for seen in cell.observations):
+            raise LeftOut("recorded without the warnings between the steps")
         if record.verdict not in GOOD:
             raise LeftOut(f"{record.verdict} by today's catalogue")
         return replace(record, resumed=cell.resumed or target.run)

@@ -528,8 +528,8 @@ _NOW = {
     Group.LIES: "Has the expected sharding now",
 }
 _IN_TEST = {
-    Group.RAISES: "The expected error is raised now and was not before, in a test of: ",
-    Group.OTHER_ERROR: "The expected error has another type or text than before, in a test of: ",
+    Group.RAISES: "The expected error, which was not raised before: ",
+    Group.OTHER_ERROR: "An error of another type or text than before: ",
 }
 _TITLES = {
     Group.MOVES_MORE: "{}",

@@ -17,6 +17,7 @@ from reports.analysis.effects.remedies import Help
 from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.issues.derive import issue_of
 from reports.analysis.issues.places import SEVERAL, Kinds, jax_versions
+from reports.analysis.issues.origin import Origin, origin
 from reports.analysis.issues.shown import shown_by
 from reports.render.site import inside
 from reports.render.site import issues as known_issues
@@ -54,7 +55,6 @@ from reports.store.outcomes import CellKey
 from reports.store.results import Results
 
 _MOST_REMEDIES = 4
-_DOCUMENTATION = "documentation"
 _COSTS = (Effect.MOVES_MORE, Effect.NEEDS_MORE_MEMORY, Effect.SLOWER)
 
 
@@ -274,21 +274,14 @@ def _view(
 
 
 def _origin(results: Results, cause: Cause, effect: Effect | None, cells: Iterable[CellKey]) -> str:
-    """Return what an issue is due to: a document only if a test of what that says fails by it."""
+    """Return what an issue is due to, in words."""
     edit = rewrites().by_cause.get(cause.cause)
     if edit is not None and edit.library:
         return f"{edit.library}, from {edit.since} on"
-    if cause.cause_kind != _DOCUMENTATION:
-        return {"implementation": "JAX"}.get(cause.cause_kind, f"the {cause.cause_kind}")
-    claims = {key: results.claims.get(results.clauses[key.clause].claim) for key in cells}
-    stated = [key for key, one in claims.items() if one is not None and not one.silent]
-    if claims and not stated:
-        return "JAX; the tested documents do not mention it"
-    if claims and all(results.outcome(key).verdict is Verdict.CONFORMS for key in stated):
-        return "JAX, as documented"
-    if effect in _COSTS:
+    found = origin(results, cause, cells)
+    if found is Origin.DOCUMENTATION and effect in _COSTS:
         return "JAX, whose documentation says something else"
-    return "the documentation, which differs from what JAX does"
+    return found.value
 
 
 def _as_shard_map(results: Results, cells: Iterable[CellKey]) -> str:

@@ -226,8 +226,8 @@ def _effect(hazard: Hazard) -> str:
     return _EFFECT.get(hazard.danger, hazard.danger.value)
 
 
-def _news(hazard: Hazard, versions: Sequence[str]) -> str:
-    """Return since when it exists, and whether it still does."""
+def _news(hazard: Hazard, rows: Iterable[PlaceRow], versions: Sequence[str]) -> str:
+    """Return since when it exists, and whether its tests ran in the newest version without it."""
     if (edit := _library(hazard)) is not None:
         return (
             f"Depends on the version of {edit.library}, not of JAX: versions of JAX without the "
@@ -238,7 +238,9 @@ def _news(hazard: Hazard, versions: Sequence[str]) -> str:
         for jax, implementations in hazard.new_in(versions[::-1]).items()
         for word, some in _new_or_again(hazard, versions, jax, implementations)
     ]
-    ended = [] if any(of_version([hazard], versions[0])) else [f"not in JAX {versions[0]}"]
+    tested = any(row.cells[0] for row in rows)
+    still = any(of_version([hazard], versions[0]))
+    ended = [f"not in JAX {versions[0]}"] if tested and not still else []
     text = "; ".join([*new, *ended])
     return text[:1].upper() + text[1:]
 
@@ -305,7 +307,7 @@ def _view(
         signals=", ".join(one for one in _signals(effects, hazard) if one not in title),
         clauses=tuple(Link(id, clause_path(id)) for id in hazard.clauses[:MOST_CLAUSES]),
         more=max(0, len(hazard.clauses) - MOST_CLAUSES),
-        news=_news(hazard, versions),
+        news=_news(hazard, rows, versions),
         shown=" ".join(_place(versions, jax) for jax in anywhere),
         edit=edit,
         elsewhere="" if edit or hazard.cause is None else hazard.cause.edit,

@@ -137,7 +137,7 @@ def _state_words(found: Found) -> str:
     some = "its tests" if raising == tests else f"{raising} of {tests} tests"
     if found.state is State.FREE:
         return f"{found.state.value}: {some} expect an error, and it is raised"
-    return f"{found.state.value}: {some} raise because of that one"
+    return f"{found.state.value}: {some} raise because of it"
 
 
 def _css(found: Found) -> str:

@@ -294,8 +294,7 @@ def test_a_title_is_not_what_an_earlier_step_of_the_test_does() -> None:
     )
 
     assert [entry.title for entry in found.entries] == [
-        "The expected error has another type or text than before, in a test of: "
-        "What migrate-pmap.errors says"
+        "An error of another type or text than before: What migrate-pmap.errors says"
     ]
 
 

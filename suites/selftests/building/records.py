@@ -140,6 +140,7 @@ def observation(
         "implementation": implementation,
         "witness": [WITNESS.get(implementation, {"wrapper": implementation})],
         "steps": list(steps),
+        "between": {"warnings": [], "logs": []},
         "seconds": 0.02,
     } | other
 

@@ -196,6 +196,12 @@ def test_of_another_program_in_a_file_that_names_none(path: Path) -> None:
     refused(path, "of another program")
 
 
+def test_what_says_nothing_of_warnings_between_the_steps(path: Path) -> None:
+    """Earlier harnesses did not record them, so that nothing of such a cell speaks of them."""
+    written(path, observations(between=None))
+    refused(path, "recorded without the warnings between the steps")
+
+
 def test_of_other_parameters(path: Path) -> None:
     written(path, observations())
     now = dataclasses.replace(GOOD, parameters={"size": 3})

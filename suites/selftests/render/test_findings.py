@@ -68,7 +68,7 @@ def test_a_cause_is_one_line_with_its_versions_and_program(found: Any) -> None:
     (line,) = (line for line in lines if line.startswith("- **Title of a-cause.** `a-cause`"))
     for each in (
         "new_pmap 0.8.0 to 0.9.0 (1x8, 4x2)",
-        "2 clauses",
+        "2 tests",
         f"`{cause('a-cause')['file']}`",
     ):
         assert each in line

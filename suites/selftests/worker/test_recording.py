@@ -67,6 +67,25 @@ def test_a_step_that_raises_is_recorded_and_the_probe_goes_on() -> None:
     assert told[1]["value"]["leaves"][0]["values"] == [7]
 
 
+def test_a_deprecated_name_warns_in_each_case_and_once_in_it() -> None:
+    """JAX warns of it once in a process, which runs many cases."""
+    told = run(
+        """
+        import sys, types
+        from jax._src.deprecations import deprecation_getattr
+        old = sys.modules["jax.of_this_test"] = types.ModuleType("jax.of_this_test")
+        old.__getattr__ = deprecation_getattr("jax.of_this_test", {"name": ("it is old", 7)})
+        def probe(impl, cluster):
+            assert old.name == 7
+            cluster.step("again", lambda: old.name)
+        seen = [observe(probe, {}, "new_pmap", Topology(1, 8), 0) for _ in range(2)]
+        told = [[one["between"]["warnings"], one["steps"][0]["warnings"]] for one in seen]
+        """
+    )
+    first = {"category": "DeprecationWarning", "message": "it is old", "count": 1}
+    assert told == [[[first], []]] * 2
+
+
 def test_an_exception_outside_the_steps_is_a_step_of_its_own() -> None:
     told = run(
         """

@@ -6,7 +6,7 @@
 const MOST = 30;
 /* Words of English that ask for nothing by themselves. */
 const COMMON = new Set(("a an and any are as at be by can do does for from get has have how i if in is it me my of on "
-  + "or several some that the then this to what when where which why with work works").split(" "));
+  + "instead or replace several some that the then this to what when where which why with work works").split(" "));
 /* Words that are on so many pages that they say little beside another. */
 const EVERYWHERE = new Set("jax pmap shard_map jax.pmap jax.shard_map error".split(" "));
 const PREFERRED = { page: 1.35, guide: 1.2, subject: 1.15, cause: 1.4, removed: 1.3, ended: 1.05, error: 1.25, warning: 1.15, signal: 1.4,
@@ -69,11 +69,12 @@ function fit(term, text) {
   return best;
 }
 
-/* Whether a title begins with the full name of what is asked for: it is about `jax.make_mesh`, and
-   not about something that has to do with make_mesh. */
+/* Whether a title begins with the name that is asked for: it is about `jax.make_mesh` or
+   `device_put_sharded`, and not about something that has to do with it. */
 function isSubject(term, title) {
   const [name] = title.split(/[^a-z0-9_.]/, 1);
-  return name.startsWith("jax.") && (name === term || name.endsWith(`.${term}`));
+  if (name === term) return /[a-z][_.][a-z]/.test(name) && !EVERYWHERE.has(name);
+  return name.startsWith("jax.") && name.endsWith(`.${term}`);
 }
 
 /* How well a term is one of an entry's tags: a known issue is about the first of them above all, a
