@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from conformance.model.records import Cause
-from conformance.model.verdicts import Verdict
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.happened import ABSENT
 from reports.analysis.effects.hazards import A_JOB
@@ -16,8 +15,8 @@ from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.remedies import Help
 from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.issues.derive import issue_of
-from reports.analysis.issues.places import SEVERAL, Kinds, jax_versions
 from reports.analysis.issues.origin import Origin, origin
+from reports.analysis.issues.places import SEVERAL, Kinds, jax_versions
 from reports.analysis.issues.shown import shown_by
 from reports.render.site import inside
 from reports.render.site import issues as known_issues

@@ -183,9 +183,7 @@ def _line(finding: Finding) -> str:
     due = f", {_ORIGINS[finding.origin]}" if finding.origin in _ORIGINS else ""
     many = f"{len(finding.clauses)} test{'s' * (len(finding.clauses) > 1)}"
     program = f" `{finding.program}`" if finding.program else ""
-    return (
-        f"- **{in_markdown(finding.title).rstrip('.')}.**{named}{due}: {where}; {many}.{program}"
-    )
+    return f"- **{in_markdown(finding.title).rstrip('.')}.**{named}{due}: {where}; {many}.{program}"
 
 
 def in_markdown(text: str) -> str:
