@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conformance.model.records import Claim, Target
+from conformance.model.codec import Part
+from conformance.model.records import Cell, Claim, Target
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.pairs import Effects
 from reports.render.site.names import claim_path, clause_path
@@ -13,6 +14,7 @@ from reports.render.site.page import Page
 from reports.render.site.strips import versions
 from reports.render.site.text import shortened
 from reports.store.order import topology_order
+from reports.store.outcomes import RAN
 from reports.store.results import Results
 
 PAGE = "unknown.html"
@@ -72,7 +74,15 @@ class UnknownPage:
     platforms: tuple[str, ...]
     others: tuple[str, ...]
     unavailable: tuple[Target, ...]
+    results: Results
     absent: int = 0  # tests of the catalogue without a result, which have no page
+
+    @property
+    def unrecorded(self) -> tuple[int, int]:
+        """How many observed results do not contain the warnings between the steps, of how many."""
+        cells = [one.runs[-1].cell for one in self.results.outcomes.values() if one.runs]
+        observed = [cell for cell in cells if cell.verdict in RAN]
+        return sum(map(_says_nothing_between, observed)), len(observed)
 
 
 def pages(effects: Effects) -> Iterator[Page]:
@@ -101,6 +111,7 @@ def unknown_page(results: Results, platforms: tuple[str, ...]) -> UnknownPage:
         platforms=platforms,
         others=tuple(one for one in PLATFORMS if one not in platforms),
         unavailable=tuple(t for t in results.targets if t.unavailable),
+        results=results,
         absent=results.absent,
     )
 
@@ -158,6 +169,13 @@ def _not_run(results: Results, ran: set[str]) -> tuple[NotRun, ...]:
         )
         for reason in sorted(cells, key=lambda reason: (-cells[reason], reason))
     )
+
+
+def _says_nothing_between(cell: Cell) -> bool:
+    part = cell.observations
+    if isinstance(part, Part):  # of a hundred thousand: they are not read as objects
+        return b'"between"' not in part.text
+    return all(seen.get("between") is None for seen in part)
 
 
 def _checks(results: Results, ids: list[str]) -> tuple[Check, ...]:

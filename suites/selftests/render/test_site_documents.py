@@ -465,3 +465,18 @@ def test_the_whole_is_known_of_a_whole_run() -> None:
         ("cpu",),
     )
     assert (page.gaps, page.never, page.left_out, page.not_run) == ((), (), (), ())
+
+
+def test_results_that_say_nothing_of_warnings_between_the_steps_are_counted() -> None:
+    """They were recorded by an earlier harness; a cell that was not run is none of them."""
+    earlier = observation()
+    del earlier["between"]
+    results = results_of(
+        OLD,
+        claim("migrate-pmap.errors"),
+        *(clause(id, topologies=["4x2"]) for id in ("errors.a", "errors.b", "errors.c")),
+        cell("errors.a"),
+        cell("errors.b", observations=[earlier]),
+        cell("errors.c", "removed"),
+    )
+    assert unknown_page(results, ("cpu",)).unrecorded == (1, 2)
