@@ -528,8 +528,8 @@ _NOW = {
     Group.LIES: "Has the expected sharding now",
 }
 _IN_TEST = {
-    Group.RAISES: "The expected error, which was not raised before: ",
-    Group.OTHER_ERROR: "An error of another type or text than before: ",
+    Group.RAISES: "An error that is expected, in the test: ",
+    Group.OTHER_ERROR: "Another error than before, in the test: ",
 }
 _TITLES = {
     Group.MOVES_MORE: "{}",

@@ -17,6 +17,7 @@ from reports.analysis.effects.upgrade import upgrade
 from reports.analysis.issues.derive import issue_of, issues
 from reports.analysis.issues.libraries import Libraries, libraries_between, without_libraries
 from reports.analysis.issues.places import Where
+from reports.analysis.issues.states import State
 from reports.analysis.libraries import Outgrown, load_libraries, outgrown
 from reports.render.site import feed, home, versions
 from reports.render.site import hazards as hazard_pages
@@ -102,9 +103,11 @@ class UpgradeView:
         group = next((one for one in self._groups if one.anchor == wanted), None)
         if group is None:
             return None
-        still = {cause_path(slug) for slug in self._shown(self.pair.new)}
+        instead, still = self._replaced(self.pair.new), self._shown(self.pair.new)
+        notes = {cause_path(slug): "another issue in its place" for slug in instead}
+        notes |= {cause_path(slug): "in some tests only" for slug in still}
         lines = (
-            replace(one, title=f"{one.title} (in some tests only)") if one.href in still else one
+            replace(one, title=f"{one.title} ({notes[one.href]})") if one.href in notes else one
             for one in group.lines
         )
         return replace(group, lines=tuple(lines))
@@ -180,19 +183,30 @@ class UpgradeView:
         """Return in brackets what the programs of an entry did before; empty if they just ran."""
         if not entry.ran_before:
             return " (raised before)"
+        if sum(one.shown.refused for one in entry.seen) * 2 > len(entry.seen):
+            return " (most tests raised before)"
         if entry.cause is None or entry.cause.cause not in self._shown(self.pair.old):
             return ""
-        shows = f"{counted(entry.programs, 'test')} show{'s' if entry.programs == 1 else ''}"
-        return f" ({shows} it only after the upgrade; other tests show it before too)"
+        return f" (so before too; new in {counted(entry.programs, 'test')})"
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""
+        return self._of_side(side)[0]
+
+    def _replaced(self, side: Side) -> frozenset[str]:
+        """Return the known issues whose tests fail on a side by other issues."""
+        return self._of_side(side)[1]
+
+    def _of_side(self, side: Side) -> tuple[frozenset[str], frozenset[str]]:
         where = Where(side.implementation, side.jax)
         known = self.effects.kept(issues)
         if where not in known:
-            shown = (one for one in issues(self.effects) if one.at(where) is not None)
-            known[where] = frozenset(one.cause.cause for one in shown)
-        found: frozenset[str] = known[where]
+            states = [(one.cause.cause, one.found(where)) for one in issues(self.effects)]
+            known[where] = (
+                frozenset(slug for slug, found in states if found.effect is not None),
+                frozenset(slug for slug, found in states if found.state is State.OTHERWISE),
+            )
+        found: tuple[frozenset[str], frozenset[str]] = known[where]
         return found
 
     @property

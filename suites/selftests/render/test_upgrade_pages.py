@@ -269,8 +269,36 @@ def test_what_is_silent_says_that_some_tests_show_it_before_the_upgrade_too(tmp_
         records.append(ran(name, new, returned([2.0]), **how))
     site = render(loaded(tmp_path, records))
     page = tree(with_lines(site)["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
-    said = "(2 tests show it only after the upgrade; other tests show it before too)"
+    said = "(so before too; new in 2 tests)"
     assert f"wrong values Title of old {said}" in text_in(section(page, "silently"))
+
+
+def test_what_is_silent_says_that_most_tests_raised_before(tmp_path: Path) -> None:
+    old, new = "new_pmap@0.8.0", "new_pmap@0.9.0"
+    how = {"verdict": "known deviation", "findings": [WRONG], "deviation": deviation(cause="new")}
+    records = [*HEAD, cause("new")]
+    for name, before in (("a", FINE), ("b", FAILS), ("c", FAILS)):
+        records += [program(f"errors.{name}"), ran(f"errors.{name}", FROM, FINE)]
+        records.append(ran(f"errors.{name}", old, before))
+        records.append(ran(f"errors.{name}", new, returned([2.0]), **how))
+    page = tree(render(loaded(tmp_path, records))["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
+    said = "wrong values Title of new (most tests raised before)"
+    assert said in text_in(section(page, "silently"))
+
+
+def test_what_ended_says_that_another_issue_is_in_its_place(tmp_path: Path) -> None:
+    old, new = "new_pmap@0.8.0", "new_pmap@0.9.0"
+    raises = {"verdict": "known deviation", "deviation": deviation(cause="ended")}
+    wrong = {"verdict": "known deviation", "deviation": deviation(cause="new"), "findings": [WRONG]}
+    records = [*HEAD, cause("ended"), cause("new")]
+    for name in ("errors.a", "errors.b", "errors.c"):
+        records += [program(name), ran(name, FROM, FINE), ran(name, old, FAILS, **raises)]
+        records.append(
+            ran(name, new, FINE) if name == "errors.a" else ran(name, new, returned([2.0]), **wrong)
+        )
+    site = with_lines(render(loaded(tmp_path, records)))
+    page = tree(site["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
+    assert "Title of ended (another issue in its place)" in text_in(page)
 
 
 def test_a_cause_lists_its_checks_with_their_marks(site: dict[str, str]) -> None:
