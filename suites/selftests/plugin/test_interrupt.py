@@ -26,6 +26,7 @@ from processes import (
     until,
 )
 
+from conformance.worker.folders import OWNER
 from harness.running.admission import Admission, process_capacity, start_capacity
 from harness.running.fleet import LocalFleet
 
@@ -199,6 +200,8 @@ def test_the_next_run_removes_what_a_run_leaves_that_was_killed_with_all_it_star
     stalled = suite.stalled(arguments)
     with running_pytest(stalled, suite.folder, suite.mark, suite.environment) as run:
         assert before_its_end(run, lambda: suite.up(workers)), _told(suite)
+        # Who is killed between making a folder and owning it leaves it for good.
+        assert before_its_end(run, lambda: all((one / OWNER).exists() for one in _folders(suite)))
         before = _folders(suite)
         LocalFleet(()).close()
         assert before <= _folders(suite), "folders of a run that lives"

@@ -19,6 +19,13 @@ from conformance.spec import names
 from conformance.spec.topology import Place, Topology
 
 ONE = Topology(1, 8)
+WARNED = [
+    {
+        "category": "DeprecationWarning",
+        "message": "jax.device_put_sharded is deprecated; use jax.device_put instead.",
+        "count": 1,
+    }
+]
 PLACE = Place(ONE, 0)
 
 Change = Callable[[dict[str, Record]], Any]
@@ -26,7 +33,8 @@ Change = Callable[[dict[str, Record]], Any]
 
 def judged(id: str, steps: list[Record], jax: str = NEWEST) -> str:
     """Return the verdict of a cell of one process, by all entries about it."""
-    return verdict_of(id, names.JAX, ONE, steps, jax=jax, witness=[])
+    between = {"warnings": WARNED if jax == "0.9.0" else [], "logs": []}
+    return verdict_of(id, names.JAX, ONE, steps, jax=jax, witness=[], between=between)
 
 
 def changed(steps: list[Record], change: Change) -> list[Record]:
@@ -79,6 +87,11 @@ def test_what_is_right_conforms(jax: str, original: str | None) -> None:
 )
 def test_the_original_is_compared_where_there_is_one(jax: str, original: str | None) -> None:
     assert judged(PUT, replaced(original), jax) == Verdict.DEVIATES
+
+
+def test_an_original_that_no_longer_warns_deviates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "WARNED", [])
+    assert judged(PUT, replaced("NamedSharding"), "0.9.0") == Verdict.DEVIATES
 
 
 def wrong_original(steps: dict[str, Record]) -> None:
