@@ -75,8 +75,9 @@ class Job:
     A single process gets no arguments, unless it is `alone`: then it is a job of one process.
     `environment` is the whole environment of the processes, except for their number of devices.
     Processes that still run after `deadline_s` seconds are killed with their descendants; also once
-    each process has printed something and for `quiet_s` seconds none has printed more or ended, and
-    once all that still run are stopped. Seconds in which they had no core do not count.
+    each process has printed something and for `quiet_s` seconds none has printed more, on standard
+    output or error, or ended, and once all that still run are stopped. Seconds in which they had no
+    core do not count.
     """
 
     program: str
@@ -181,7 +182,7 @@ def watch(
     """
     try:
         deadline = time.monotonic() + job.deadline_s
-        ended = _await(started, [place.out for place in where], deadline, job.quiet_s, abandoned)
+        ended = _await(started, where, deadline, job.quiet_s, abandoned)
     finally:
         end_all(started)
     return [
@@ -197,7 +198,7 @@ def watch(
 
 def _await(
     started: Sequence[Process],
-    outputs: Sequence[Path],
+    where: Sequence[Place],
     deadline: float,
     quiet_s: float | None,
     abandoned: Callable[[], bool],
@@ -213,8 +214,9 @@ def _await(
         running = [one for one, at in zip(started, ended, strict=True) if at is None]
         if all(map(_stopped, running)) or time.monotonic() > deadline or abandoned():
             return ended
-        printed = [output.stat().st_size for output in outputs]
-        if (now := [*printed, *ended]) != seen:
+        printed = [place.out.stat().st_size for place in where]
+        told = [place.err.stat().st_size for place in where]  # such as the reason of an end to come
+        if (now := [*printed, *told, *ended]) != seen:
             seen, since, before = now, time.monotonic(), _delays(started)
         if quiet_s is not None and all(printed):
             quiet = time.monotonic() - since

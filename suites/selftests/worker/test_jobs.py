@@ -118,8 +118,13 @@ def test_a_job_is_not_quiet_until_each_process_has_said_something(run: Run) -> N
     assert ends == ["exit 0", "exit 0"]
 
 
-def test_one_that_goes_on_speaking_is_not_quiet(run: Run) -> None:
-    text = "import time\nfor n in range(8):\n    print(n)\n    time.sleep(0.3)\n"
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_one_that_goes_on_speaking_is_not_quiet(run: Run, stream: str) -> None:
+    text = (
+        "import sys, time\n"
+        "print('begun', flush=True)\n"
+        f"for n in range(8):\n    print(n, file=sys.{stream}, flush=True)\n    time.sleep(0.3)\n"
+    )
     (one,) = run(text, quiet_s=SHORT_S)
     assert one.end == "exit 0"
 
