@@ -191,8 +191,9 @@ def _steps(old: Step, new: Step, before: Step | None) -> Iterator[ShownEffect]:
             if (wrong := _wrong(new)) is not None:
                 yield replace(_other_numbers(new, wrong, f"raised {old.error} → "), refused=True)
             else:
+                accepted = any(one.error_expected for one in new.failed)
                 yield ShownEffect(
-                    Effect.TAKEN if new.failed else Effect.REPAIRED,
+                    Effect.TAKEN if accepted else Effect.REPAIRED,
                     f"raised {old.error}: {_cut(old.message)} → returns",
                     new.name,
                     f"raised {old.error} → returns",

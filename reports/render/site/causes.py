@@ -15,6 +15,7 @@ from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.remedies import Help
 from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.issues.derive import issue_of
+from reports.analysis.issues.issue import Issue
 from reports.analysis.issues.origin import Origin, origin
 from reports.analysis.issues.places import SEVERAL, Kinds, jax_versions
 from reports.analysis.issues.shown import shown_by
@@ -101,12 +102,13 @@ class RelatedIssue:
 class CauseView:
     """A known issue: its effect, where it shows, its cost, and its remedies.
 
-    `edit` is what to change, if that works in the newest JAX; `kin` are the issues of the same
+    `edit` is what to change, if that works in the newest JAX; `related` are the issues of the same
     defect: the whole, or its parts; `as_shard_map` says how programs that show it under new pmap
     behave under shard_map. `jax` are the heads of `rows`: versions of JAX, or of the `library` that
-    it depends on. `hidden` says by which other issues its tests fail, and where; `answer` is a page
-    that answers the question behind it. `origin` says what it is due to, `defaults` since
-    when jax.pmap is new pmap, if that is in `rows`.
+    it depends on. `effects` are its effects, the worst first, each with the implementations whose
+    worst it is; without them if there is one effect only. `hidden` says by which other issues its
+    tests fail, and where; `answer` is a page that answers the question behind it. `origin` says
+    what it is due to, `defaults` since when jax.pmap is new pmap, if that is in `rows`.
     """
 
     cause: Cause
@@ -131,6 +133,7 @@ class CauseView:
     hidden: tuple[tuple[str, Link], ...] = ()
     answer: Link | None = None
     defaults: str = ""
+    effects: tuple[tuple[str, str], ...] = ()
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -269,7 +272,16 @@ def _view(
         if cause.cause in inside.CAUSES and inside.there(results)
         else None,
         as_shard_map=_as_shard_map(results, [key for key in cells if key.target == target]),
+        effects=() if issue is None else tuple(_effects(issue)),
     )
+
+
+def _effects(issue: Issue) -> Iterator[tuple[str, str]]:
+    worst = {name: issue.worst_under(name) for name in issue.implementations}
+    found = sorted({one for one in worst.values() if one}, key=lambda one: one.rank)
+    for effect in found:
+        names = [implementation_words(name) for name, one in worst.items() if one is effect]
+        yield effect.value, "" if len(found) == 1 else ", ".join(names)
 
 
 def _origin(results: Results, cause: Cause, effect: Effect | None, cells: Iterable[CellKey]) -> str:

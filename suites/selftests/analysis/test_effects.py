@@ -150,6 +150,24 @@ def test_another_first_element_is_an_effect() -> None:
             "repaired",
         ),
         (
+            "returns now, though an error is expected",
+            digest_of(raised("ValueError", "no")),
+            digest_of(
+                returned([1.0]),
+                verdict="deviates",
+                findings=[finding("no error", "error", error_expected=True)],
+            ),
+            "no longer refused",
+        ),
+        (
+            "returns now, but calls Python functions",
+            digest_of(raised("ValueError", "no")),
+            digest_of(
+                returned([1.0]), verdict="deviates", findings=[finding("12 functions", "note")]
+            ),
+            "repaired",
+        ),
+        (
             "returns wrong numbers now",
             digest_of(raised("ValueError", "no")),
             digest_of(

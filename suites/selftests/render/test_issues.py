@@ -120,6 +120,23 @@ def test_a_test_of_an_issue_is_marked_by_the_implementations_that_show_it() -> N
     assert [one.newest for one in view.clauses] == [Mark.WRONG]
 
 
+def test_an_issue_tells_the_effect_of_each_implementation_where_they_differ() -> None:
+    wrong = ran(
+        "idioms.a",
+        "shard_map@0.9.0",
+        returned([2.0]),
+        verdict="known deviation",
+        findings=[WRONG],
+        deviation=deviation(cause=ORDINARY),
+    )
+    alone, both = (
+        causes(Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), *more))) for more in ((), (wrong,))
+    )
+
+    assert alone[0].effects == (("raises", ""),)
+    assert both[0].effects == (("wrong numbers", "shard_map"), ("raises", "new pmap"))
+
+
 def marked(table: SafeTable) -> list[tuple[str, int, bool]]:
     return [(row.jax, row.one.untested, row.one.best) for row in table.rows if row.one is not None]
 
