@@ -50,14 +50,13 @@ def slower(results: Results, cells: Iterable[CellKey], target: TargetKey) -> tup
 def _ratio_lines(place: str, contender: str, some: Collection[_Taken]) -> Iterator[str]:
     least, most = min(one.ratio for one in some), max(one.ratio for one in some)
     if most > 1:
-        to = {one.to for one in some}
-        versions = sorted((one.rpartition(" ")[2] for one in to), key=version_order)
-        other = to.pop() if len(to) == 1 else f"{LEGACY} of jax {' or '.join(versions)}"
+        versions = sorted({one.to.rpartition(" ")[2] for one in some}, key=version_order)
         short, long = min(one.seconds for one in some), max(one.seconds for one in some)
         yield (
-            f"{implementation_words(place)}, {contender}: "
-            f"{_both(*map(_two_digits, (least, most)))} times as long as {other}, "
-            f"{_both(duration(short), duration(long))}"
+            f"{contender} under {implementation_words(place)} takes "
+            f"{_both(duration(short), duration(long))}: "
+            f"{_both(*map(_two_digits, (least, most)))} times as long as under {LEGACY} "
+            f"(JAX {' or '.join(versions)})"
         )
 
 

@@ -45,8 +45,10 @@ def test_all_sizes_are_one_line() -> None:
         measured(ratio(16, 11, 21)),
         measured(ratio(55.4, 24, 57), timing="timing.index.64kib"),
     )
-    assert line.startswith("new pmap, index: 16 to 55 times ")
-    assert line.endswith("legacy pmap of jax 0.8.0, 1.58 ms")
+    assert line == (
+        "index under new pmap takes 1.58 ms: "
+        "16 to 55 times as long as under legacy pmap (JAX 0.8.0)"
+    )
 
 
 def test_what_is_within_the_spread_is_no_difference() -> None:
@@ -54,7 +56,7 @@ def test_what_is_within_the_spread_is_no_difference() -> None:
     (line,) = rendered(
         measured(ratio(1.4, 0.8, 2)), measured(ratio(3, 2, 4), timing="timing.index.64kib")
     )
-    assert line.startswith("new pmap, index: 1 to 3 times ")
+    assert ": 1 to 3 times " in line
 
 
 @pytest.mark.parametrize(
@@ -71,4 +73,7 @@ def test_nothing_is_said_of_what_is(name: str, one: Record) -> None:
 def test_a_line_for_each_contender_and_implementation() -> None:
     some = {"contender": "call"}, {"implementation": "shard_map"}
     lines = rendered(*(measured(ratio(2, 1.5, 3)) | one for one in some))
-    assert [line.partition(":")[0] for line in lines] == ["new pmap, call", "shard_map, index"]
+    assert [line.partition(" takes ")[0] for line in lines] == [
+        "call under new pmap",
+        "index under shard_map",
+    ]
