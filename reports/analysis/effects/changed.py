@@ -132,6 +132,11 @@ class Entry:
     as_shard_map: bool = False  # whether all these programs do as before under shard_map there
     whole: Cause | None = None  # the cause of the same defect of which its own is a part
 
+    @property
+    def raises_otherwise(self) -> bool:
+        """Return whether all its programs raised before and raise another error now."""
+        return all(one.shown.effect is Effect.OTHER_ERROR for one in self.seen)
+
     @cached_property
     def topologies(self) -> tuple[str, ...]:
         """The topologies that show it, by number of processes, then devices."""

@@ -42,6 +42,7 @@ from reports.store.order import SHARD_MAP
 
 Compared = TypeVar("Compared")
 
+RAISES = "its tests raise the expected error now"
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
 _MOST_ISSUES = 2  # known issues that an edit names
 
@@ -106,6 +107,11 @@ class UpgradeView:
         instead, still = self._replaced(self.pair.new), self._shown(self.pair.new)
         notes = {cause_path(slug): "another issue in its place" for slug in instead}
         notes |= {cause_path(slug): "in some tests only" for slug in still}
+        notes |= {
+            entry_href(self.effects.results, self.found, one): RAISES
+            for one in self.found.entries
+            if one.group is Group.REPAIRED and one.raises_otherwise
+        }
         lines = (
             replace(one, title=f"{one.title} ({notes[one.href]})") if one.href in notes else one
             for one in group.lines

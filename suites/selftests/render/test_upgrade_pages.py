@@ -286,6 +286,21 @@ def test_what_is_silent_says_that_most_tests_raised_before(tmp_path: Path) -> No
     assert said in text_in(section(page, "silently"))
 
 
+def test_what_raises_the_expected_error_now_is_fixed_and_says_so(tmp_path: Path) -> None:
+    raises = {"verdict": "known deviation", "deviation": deviation(cause="unclear")}
+    records = [
+        *HEAD,
+        cause("unclear"),
+        program("errors.a"),
+        ran("errors.a", FROM, FAILS),
+        ran("errors.a", "new_pmap@0.8.0", raised("AssertionError", ""), **raises),
+        ran("errors.a", "new_pmap@0.9.0", FAILS),
+    ]
+    site = with_lines(render(loaded(tmp_path, records)))
+    page = tree(site["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
+    assert "Title of unclear (its tests raise the expected error now)" in text_in(page)
+
+
 def test_what_ended_says_that_another_issue_is_in_its_place(tmp_path: Path) -> None:
     old, new = "new_pmap@0.8.0", "new_pmap@0.9.0"
     raises = {"verdict": "known deviation", "deviation": deviation(cause="ended")}
