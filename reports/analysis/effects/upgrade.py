@@ -424,7 +424,9 @@ class _Made:
             return f"Documented claim: {statement}", says
         clause = self.results.clauses[example.clause]
         if key.group in _BY_SHAPE:
-            return _TITLES[key.group].format(key.shape), ""
+            title = _TITLES[key.group].format(key.shape)
+            result = f" (test: {clause.title.rstrip('.')})" if key.group is Group.LIES else ""
+            return f"{title}{result}", ""
         why = self._entry_of(example, key.group)
         if why:
             first, _, rest = why.partition(". ")

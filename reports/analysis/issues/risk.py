@@ -25,7 +25,7 @@ class RiskKind(StrEnum):
     @property
     def heading(self) -> str:
         """The heading of a column of counts."""
-        return "Wrong values" if self is RiskKind.WRONG else self.value.capitalize()
+        return _HEADINGS.get(self) or self.value.capitalize()
 
     @property
     def words(self) -> str:
@@ -37,6 +37,7 @@ class RiskKind(StrEnum):
         return f"{count} {_ONE.get(self, self.words) if count == 1 else self.words}"
 
 
+_HEADINGS = {RiskKind.FATAL: "Likely crashes", RiskKind.WRONG: "Wrong values"}
 _WORDS = {
     RiskKind.FATAL: "crashes and hangs",
     RiskKind.WRONG: "wrong values",
@@ -96,7 +97,8 @@ def risk(
 ) -> Risk | None:
     """Return the risk of a version; None if nothing was run.
 
-    Issues of one defect count once, as the most severe of them. What depends on a library's version
+    Issues of one defect count once, as the most severe of them; of equals, as the one that the
+    others are a part of. What depends on a library's version
     does not count, nor do unusual arguments, nor what follows an earlier failure.
     """
     some = [one for one in issues(effects) if not one.library]
@@ -109,7 +111,7 @@ def risk(
         if effect is None or one.usage not in _ORDINARY:
             continue
         defect = _defect(one)
-        if defect not in worst or effect.rank < worst[defect][0].rank:
+        if defect not in worst or _graver(effect, one) < _graver(*worst[defect]):
             worst[defect] = effect, one
     counted = {severity: list[Issue]() for severity in RiskKind}
     for effect, one in worst.values():
@@ -122,11 +124,20 @@ def risk(
         tuple(
             one
             for one in some
-            if one.usage in _ORDINARY
-            and not one.was_tested(where, processes)
-            and any(one.at(place, processes) in _OF_EFFECT for place in places)
+            if not one.was_tested(where, processes)
+            and any(_counts(one, one.at(place, processes)) for place in places)
         ),
     )
+
+
+def _counts(issue: Issue, effect: Effect | None) -> bool:
+    """Return whether an issue with this effect is in any count of a version."""
+    kind = _OF_EFFECT.get(effect or Effect.SAME)
+    return kind is not None and (issue.usage in _ORDINARY or kind is RiskKind.FATAL)
+
+
+def _graver(effect: Effect, issue: Issue) -> tuple[int, bool]:
+    return effect.rank, bool(issue.cause.part_of)
 
 
 def _defect(issue: Issue) -> str:

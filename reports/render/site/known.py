@@ -20,6 +20,7 @@ from reports.store.order import NEW_BY_DEFAULT, version_order
 PAGE = "causes.html"
 SAFEST = "versions.html"
 SINCE = "0.8"  # the first with new pmap by default
+ALONE = "0.10"  # the first without legacy pmap
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,17 +208,28 @@ def _advised(risks: Mapping[str, Risk | None]) -> list[tuple[str, Risk | None]]:
 
 
 def _advice(use: Use, kind: str, risks: Mapping[str, Risk | None]) -> str:
-    """Return which version is safest, of all and of those with the new pmap, in a sentence."""
+    """Return which version is safest, of all, of those with the new pmap and of those with no
+    other, in sentences.
+    """
     words = "One process" if kind == ONE else "Several processes"
     some = _advised(risks)
     best = safest(some)
     if not best:
         return ""
-    least = next(one for jax, one in some if jax == best[0] and one is not None)
-    newest, *others = best
-    also = f" (as safe: {', '.join(others)})" if others else ""
-    newer = version_order(newest) >= NEW_BY_DEFAULT
+    newer = version_order(best[0]) >= NEW_BY_DEFAULT
     # The option is needed where new pmap is the default, and gone with legacy pmap.
     later = f"{SINCE} to {some[0][0]}" if use is Use.LEGACY else f"{SINCE} and later"
     versions = f" of JAX {later}" if newer else ""
-    return f"{words}: the safest version{versions} is {newest}{also}. Known issues: {least.words}."
+    line = f"{words}: the safest version{versions} is {_and_issues(best, some)}"
+    alone = [(jax, one) for jax, one in some if version_order(jax) >= version_order(ALONE)]
+    if newer and best[0] not in dict(alone) and (last := safest(alone)):
+        line += f" Of JAX {ALONE} and later, it is {_and_issues(last, alone)}"
+    return line
+
+
+def _and_issues(best: Sequence[str], some: Sequence[tuple[str, Risk | None]]) -> str:
+    newest, *others = best
+    least = dict(some)[newest]
+    assert least is not None
+    also = f" (as safe: {', '.join(others)})" if others else ""
+    return f"{newest}{also}. Known issues: {least.words}."

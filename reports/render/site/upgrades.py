@@ -8,7 +8,16 @@ from functools import cached_property
 from itertools import islice
 from typing import TypeVar
 
-from reports.analysis.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade, in_processes
+from reports.analysis.effects.changed import (
+    GROUP_OF,
+    ONE,
+    SEVERAL,
+    Entry,
+    Group,
+    Upgrade,
+    in_processes,
+)
+from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.hazards import hazards
 from reports.analysis.effects.pairs import Effects, Side
 from reports.analysis.effects.plan import MOST_WORDS, Change, Plan, plan
@@ -33,11 +42,11 @@ from reports.render.site.entries import (
     places_class,
     side_words,
 )
-from reports.render.site.names import Link, cause_path, clause_path
+from reports.render.site.names import Link, cause_path, clause_path, implementation_words
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair, pairs
 from reports.render.site.removed import Removed, removed_between
-from reports.render.text.upgrade import counted, missing, silently
+from reports.render.text.upgrade import SILENT, counted, missing, silently
 from reports.store.order import SHARD_MAP
 
 Compared = TypeVar("Compared")
@@ -78,6 +87,11 @@ class LibraryChange:
     says: str
     folded: str
     href: str
+
+    @property
+    def silent(self) -> bool:
+        """Whether a program that meets it ends without an error."""
+        return bool(self.effect) and GROUP_OF[Effect(self.effect)] in SILENT
 
 
 @dataclass
@@ -146,6 +160,16 @@ class UpgradeView:
 
     @property
     def library_changes(self) -> tuple[LibraryChange, ...]:
+        """What new versions of libraries change, except silently."""
+        return tuple(one for one in self._library_changes if not one.silent)
+
+    @property
+    def silent_library_changes(self) -> tuple[LibraryChange, ...]:
+        """What new versions of libraries change silently."""
+        return tuple(one for one in self._library_changes if one.silent)
+
+    @cached_property
+    def _library_changes(self) -> tuple[LibraryChange, ...]:
         """What new versions of libraries change, each with its effect and its known issue."""
         known, found = issue_of(self.effects), []
         for one in self.of_libraries.changes:
@@ -193,7 +217,18 @@ class UpgradeView:
             return " (most tests raised before)"
         if entry.cause is None or entry.cause.cause not in self._shown(self.pair.old):
             return ""
-        return f" (so before too; new in {counted(entry.programs, 'test')})"
+        old, new = self._told_apart
+        return f" (already {old}; in {counted(entry.programs, 'test')} only {new})"
+
+    @property
+    def _told_apart(self) -> tuple[str, str]:
+        """Return in words what tells the two sides apart: the release, else the implementation."""
+        old, new = self.pair.old, self.pair.new
+        if old.jax != new.jax:
+            return f"on JAX {old.jax}", f"on JAX {new.jax}"
+        names = (implementation_words(one.implementation) for one in (old, new))
+        before, after = (f"under {name}" for name in names)
+        return before, after
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""

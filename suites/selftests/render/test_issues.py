@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from records import Record, cause, claim, deviation, finding, raised, returned, target
+from records import (
+    Record,
+    cause,
+    claim,
+    deviation,
+    fault,
+    finding,
+    raised,
+    returned,
+    target,
+)
 from two_sides import FAILS, HEAD, known, program, ran, read
 
 from reports.analysis.effects.effect import Effect
@@ -49,6 +59,14 @@ def test_one_defect_counts_once_and_an_unusual_argument_not_at_all() -> None:
         f"Title of {ORDINARY}",
         f"Title of {UNUSUAL}",
     ]
+
+
+def test_of_equal_issues_of_one_defect_the_whole_is_counted() -> None:
+    parts = [*shown("a-part", "idioms.a", part_of=ORDINARY), *shown(ORDINARY, "idioms.b")]
+    found = risk(Effects(read(*HEAD, *parts)), NEW, "one")
+    assert found is not None
+    (counted,) = dict(found.counted)[RiskKind.ERRORS]
+    assert counted.cause.cause == ORDINARY
 
 
 def test_of_two_versions_with_the_same_counts_the_one_with_fewer_crashes_is_safest() -> None:
@@ -103,6 +121,38 @@ def test_the_mark_and_the_advice_are_about_the_versions_with_the_new_pmap() -> N
     assert marked(table) == [("0.9.0", 0, True), ("0.7.2", 0, False)]
     (advice,) = table.advice
     assert advice.endswith(" version of JAX 0.8 and later is 0.9.0. Known issues: 1 error.")
+
+
+def test_a_version_in_which_a_rare_crash_was_not_tested_is_not_safest() -> None:
+    died = ran(
+        "idioms.b",
+        "new_pmap@0.9.0",
+        verdict="known deviation",
+        observations=[],
+        fault=fault("crashed"),
+        deviation=deviation(cause=UNUSUAL),
+    )
+    records = [
+        *shown(ORDINARY, "idioms.a"),
+        ran("idioms.a", "new_pmap@0.8.0", returned([1.0])),
+        cause(UNUSUAL),
+        program("idioms.b"),
+        died,
+    ]
+    table = safe_table(Effects(read(*HEAD, *records)), Use.PMAP)
+
+    assert marked(table) == [("0.9.0", 0, True), ("0.8.0", 1, False)]
+
+
+def test_the_advice_has_a_version_without_legacy_pmap_too() -> None:
+    records = [*HEAD, target("0.10.0"), *shown(ORDINARY, "idioms.a")]
+    fine = ran("idioms.a", "new_pmap@0.8.0", returned([1.0]))
+    entry = {"verdict": "known deviation", "deviation": deviation(cause=ORDINARY)}
+    last = ran("idioms.a", "new_pmap@0.10.0", FAILS, **entry)
+    (advice,) = safe_table(Effects(read(*records, fine, last)), Use.PMAP).advice
+
+    assert advice.startswith("One process: the safest version of JAX 0.8 and later is 0.8.0. ")
+    assert advice.endswith(" Of JAX 0.10 and later, it is 0.10.0. Known issues: 1 error.")
 
 
 def test_the_advice_about_the_switch_is_about_the_versions_that_have_it() -> None:

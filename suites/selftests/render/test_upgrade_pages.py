@@ -37,16 +37,18 @@ from site_pages import (
     tree,
     with_lines,
 )
-from two_sides import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
+from two_sides import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran, read
 
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import Effects, side
 from reports.analysis.effects.plan import MOST_LIKELY
 from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.effects.upgrade import upgrade
+from reports.analysis.libraries import load_libraries
 from reports.render.site.build import render
 from reports.render.site.shared_lines import add as add_lines
 from reports.render.site.text import effect_css, parted, plain
+from reports.render.site.upgrades import LibraryChange
 from reports.render.text.upgrade import as_text
 
 UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
@@ -269,7 +271,7 @@ def test_what_is_silent_says_that_some_tests_show_it_before_the_upgrade_too(tmp_
         records.append(ran(name, new, returned([2.0]), **how))
     site = render(loaded(tmp_path, records))
     page = tree(with_lines(site)["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
-    said = "(so before too; new in 2 tests)"
+    said = "(already on JAX 0.8.0; in 2 tests only on JAX 0.9.0)"
     assert f"wrong values Title of old {said}" in text_in(section(page, "silently"))
 
 
@@ -568,7 +570,7 @@ def test_a_cause_says_how_its_programs_fare_under_shard_map(tmp_path: Path) -> N
     pages = render(loaded(tmp_path, records))
 
     texts = [text_in(tree(pages[f"causes/{slug}.html"])) for slug in ("some", "none")]
-    assert [re.findall(r"in place of pmap, (\d of \d) results", one) for one in texts] == [
+    assert [re.findall(r"avoids this issue in (\d of \d) results", one) for one in texts] == [
         ["1 of 2"],
         [],
     ]
@@ -587,6 +589,31 @@ def test_a_cause_says_how_its_programs_fare_under_shard_map(tmp_path: Path) -> N
 def test_what_to_do_is_told_before_how(text: str, what: str) -> None:
     assert parted(text)[0] == what
     assert "".join(parted(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("effect", "silent"),
+    [("wrong numbers", True), ("other placement", True), ("raises", False), ("", False)],
+)
+def test_what_a_library_changes_is_silent_or_told(effect: str, silent: bool) -> None:
+    assert LibraryChange(effect, "flax", "0.12.5", "It returns all.", "", "").silent is silent
+
+
+def test_what_a_library_changes_silently_stands_with_what_differs_silently() -> None:
+    if not load_libraries():
+        pytest.skip("no library was examined")
+    slug = "replicated-array-unreplicated-whole"
+    records = [*HEAD, target("0.11.2"), cause(slug)]
+    how = {"verdict": "known deviation", "findings": [WRONG], "deviation": deviation(cause=slug)}
+    records += [
+        program("errors.a"),
+        ran("errors.a", FROM, FINE),
+        ran("errors.a", "new_pmap@0.8.0", FINE),
+        ran("errors.a", "new_pmap@0.11.2", returned([2.0]), **how),
+    ]
+    site = with_lines(render(read(*records)))
+    page = tree(site["upgrade/new_pmap-0.8.0--new_pmap-0.11.2.html"])
+    assert "flax 0.12.5 or later: " in text_in(section(page, "silently"))
 
 
 def test_the_script_knows_the_libraries_of_the_rewrites() -> None:
