@@ -56,10 +56,12 @@ IN_THE_BODY = (
 )
 AROUND_THE_MAP = (
     Form("grad(map(loss).sum())", f"{_AROUND}own-added-up", Wanted.SUM, f"{_SEVERAL}own"),
-    Form("grad(map(psum(loss))[0])", f"{_AROUND}psum-first", Wanted.SUM, ""),
+    Form("grad(map(psum(loss))[0])", f"{_AROUND}psum-first", Wanted.SUM, f"{_SEVERAL}psum-first"),
     Form("grad(map(psum(loss)).sum())", f"{_AROUND}psum-added-up", Wanted.SUM, f"{_SEVERAL}psum"),
     Form("grad(map(psum(loss), out_axes=None))", f"{_AROUND}psum-replicated", Wanted.SUM, ""),
-    Form("grad(map(pmean(loss))[0])", f"{_AROUND}pmean-first", Wanted.MEAN, ""),
+    Form(
+        "grad(map(pmean(loss))[0])", f"{_AROUND}pmean-first", Wanted.MEAN, f"{_SEVERAL}pmean-first"
+    ),
     Form(
         "grad(map(pmean(loss)).sum())", f"{_AROUND}pmean-added-up", Wanted.MEAN, f"{_SEVERAL}pmean"
     ),

@@ -200,12 +200,27 @@ def gradient_of(
 OF_THIS_PROCESS = "the gradient of a map over this process's devices alone"
 
 
-def alone(body: MappedLoss, respect: Respect) -> Model:
+@dataclass(frozen=True, slots=True)
+class Number:
+    """How each process makes one number of its output."""
+
+    key: str
+    text: str
+    reduced: Reduction
+
+
+NUMBERS: Mapping[str, Number] = table(
+    Number("", "added up", REDUCTIONS["added-up"]),
+    Number("-first", "of the first row", REDUCTIONS["first"]),
+)
+
+
+def alone(body: MappedLoss, number: Number, respect: Respect) -> Model:
     """The same, were this process's devices all that there are."""
 
     def model(place: Place) -> Any:
         count = place.topology.devices_per_process
-        counts = body.shares(count).sum(0)[:, None]
+        counts = number.reduced.model(body.shares(count))[:, None]
         rows = place.rows(3)
         if respect.argument == 1:
             return ((rows @ WEIGHTS)[:, None] * WEIGHTS * counts).astype(np.float32)
@@ -215,38 +230,39 @@ def alone(body: MappedLoss, respect: Respect) -> Model:
     return model
 
 
-def columns_in_several(body: MappedLoss, respect: Respect) -> Columns:
-    """Expect the gradient of the sum by calculus, without jit; legacy pmap cannot run it in several
-    processes.
+def columns_in_several(body: MappedLoss, number: Number, respect: Respect) -> Columns:
+    """Expect the gradient of the processes' numbers by calculus, without jit; legacy pmap cannot
+    run it in several processes.
     """
-    added = REDUCTIONS["added-up"]
 
     def expected(*, pmap: bool) -> Expectation:
-        mistakes = {OF_THIS_PROCESS: alone(body, respect)}
-        return twice(returns(calculus(body, added, respect, pmap=pmap), mistakes=mistakes))
+        mistakes = {OF_THIS_PROCESS: alone(body, number, respect)}
+        model = calculus(body, number.reduced, respect, pmap=pmap)
+        return twice(returns(model, mistakes=mistakes))
 
     by_pmap = expected(pmap=True)
     return {LEGACY_PMAP: by_pmap, NEW_PMAP: by_pmap, SHARD_MAP: expected(pmap=False)}
 
 
 @family(
-    "rewriting.gradients.several-processes.{body}.{respect}",
+    "rewriting.gradients.several-processes.{body}{number}.{respect}",
     body=BODIES,
+    number=NUMBERS,
     respect=RESPECTS,
     claim="pmap-silence.gradient-outside-the-map",
-    title=lambda body, respect: (
-        f"In several processes, gradient outside the mapped function: {body.key} loss, added up, "
-        f"with respect to {respect.text}."
+    title=lambda body, number, respect: (
+        f"In several processes, gradient outside the mapped function: {body.key} loss, "
+        f"{number.text}, with respect to {respect.text}."
     ),
-    fact="rewriting.gradients.several-processes",
+    fact=lambda number: f"rewriting.gradients.several-processes{number.key}",
     needs=processes(2),
     topologies=FOUR_PROCESSES,
     expect=columns_in_several,
 )
 def through_the_map_of_several(
-    impl: Implementation, cluster: Cluster, body: MappedLoss, respect: Respect
+    impl: Implementation, cluster: Cluster, body: MappedLoss, number: Number, respect: Respect
 ) -> None:
-    """Take a gradient of the sum of the output, in several processes."""
+    """Take a gradient of a number of each process's output, in several processes."""
     rows, weights = impl.given(cluster.rows(3)), respect.passed.weights(impl, cluster)
-    added, checked = REDUCTIONS["added-up"], CHECKS[""]
-    cluster.twice(gradient_of(impl, body, added, respect, checked), weights, rows)
+    gradient = gradient_of(impl, body, number.reduced, respect, CHECKS[""])
+    cluster.twice(gradient, weights, rows)

@@ -424,7 +424,7 @@ class _Made:
             return f"Documented claim: {statement}", says
         clause = self.results.clauses[example.clause]
         if key.group in _BY_SHAPE:
-            title = _TITLES[key.group].format(key.shape)
+            title = _PLACED.get(key.shape) or _TITLES[key.group].format(key.shape)
             result = f" (test: {clause.title.rstrip('.')})" if key.group is Group.LIES else ""
             return f"{title}{result}", ""
         why = self._entry_of(example, key.group)
@@ -532,6 +532,10 @@ _NOW = {
 _IN_TEST = {
     Group.RAISES: "An error that is expected, in the test: ",
     Group.OTHER_ERROR: "Another error than before, in the test: ",
+}
+_PLACED = {
+    words: f"A result is {words} than before"
+    for words in ("on fewer devices", "on more devices", "on other devices")
 }
 _TITLES = {
     Group.MOVES_MORE: "{}",

@@ -204,7 +204,8 @@ def _meanings(
     """Return what is behind a message in the newest JAX, then in older ones; known issues first.
 
     Known issues that most programs meet come first, then those that quote the message, then those
-    of most tests. A warning counts for a known issue only if that quotes it.
+    of most tests; of a signal, which quotes nothing, those of most tests. A warning counts for a
+    known issue only if that quotes it.
     """
     quoting = {slug: _quotes(results, slug, one.example) for slug in {*one.keys.values()} if slug}
     groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
@@ -219,11 +220,12 @@ def _meanings(
         for group, some in seen.items()
     }
     until = {group: "" if jax == newest else jax for group, jax in last.items()}
+    quotable = one.sort is not Sort.SIGNAL
     order = sorted(
         groups,
         key=lambda one: (
             until[one] != "",
-            _usage(results, one[0], groups[one]),
+            _usage(results, one[0], groups[one]) if quotable else 0,
             not quoting.get(one[0]),
             not one[0],
             -len(groups[one]),

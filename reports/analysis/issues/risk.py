@@ -80,15 +80,19 @@ class Risk:
 
     @property
     def score(self) -> tuple[int, ...]:
-        """A sort key, the safest first: fewest crashes, then wrong values, errors, costs; then
-        crashes of whatever usage.
+        """A sort key, the safest first: fewest crashes, then wrong values, crashes of whatever
+        usage, errors, costs. An error shows at once.
         """
-        return (*(len(some) for _, some in self.counted), len(self.fatal))
+        crashes, wrong, *rest = (self.count(kind) for kind in RiskKind)
+        return crashes, wrong, len(self.fatal), *rest
 
     @property
     def words(self) -> str:
         """The counts in words, without what is none."""
-        some = (severity.counted(len(found)) for severity, found in self.counted if found)
+        some = [severity.counted(len(found)) for severity, found in self.counted if found]
+        rare = len(self.fatal) - self.count(RiskKind.FATAL)
+        if rare > 0:
+            some.append(f"{RiskKind.FATAL.counted(rare)} of unusual programs")
         return ", ".join(some) or "none"
 
 

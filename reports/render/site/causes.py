@@ -271,7 +271,9 @@ def _view(
         answer=Link(inside.TITLE, inside.PAGE)
         if cause.cause in inside.CAUSES and inside.there(results)
         else None,
-        as_shard_map=_as_shard_map(results, [key for key in cells if key.target == target]),
+        as_shard_map=""
+        if issue is not None and SHARD_MAP in issue.implementations
+        else _as_shard_map(results, [key for key in cells if key.target == target]),
         effects=() if issue is None else tuple(_effects(issue)),
     )
 

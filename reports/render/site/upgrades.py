@@ -28,7 +28,7 @@ from reports.analysis.issues.libraries import Libraries, libraries_between, with
 from reports.analysis.issues.places import Where
 from reports.analysis.issues.states import State
 from reports.analysis.libraries import Outgrown, load_libraries, outgrown
-from reports.render.site import feed, home, versions
+from reports.render.site import feed, home, platforms, versions
 from reports.render.site import hazards as hazard_pages
 from reports.render.site.entries import (
     EntryView,
@@ -42,7 +42,7 @@ from reports.render.site.entries import (
     places_class,
     side_words,
 )
-from reports.render.site.names import Link, cause_path, clause_path, implementation_words
+from reports.render.site.names import Link, cause_path, clause_path
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair, pairs
 from reports.render.site.removed import Removed, removed_between
@@ -119,7 +119,7 @@ class UpgradeView:
         if group is None:
             return None
         instead, still = self._replaced(self.pair.new), self._shown(self.pair.new)
-        notes = {cause_path(slug): "another issue in its place" for slug in instead}
+        notes = {cause_path(slug): "some of its tests meet another issue now" for slug in instead}
         notes |= {cause_path(slug): "in some tests only" for slug in still}
         notes |= {
             entry_href(self.effects.results, self.found, one): RAISES
@@ -217,18 +217,9 @@ class UpgradeView:
             return " (most tests raised before)"
         if entry.cause is None or entry.cause.cause not in self._shown(self.pair.old):
             return ""
-        old, new = self._told_apart
-        return f" (already {old}; in {counted(entry.programs, 'test')} only {new})"
-
-    @property
-    def _told_apart(self) -> tuple[str, str]:
-        """Return in words what tells the two sides apart: the release, else the implementation."""
         old, new = self.pair.old, self.pair.new
-        if old.jax != new.jax:
-            return f"on JAX {old.jax}", f"on JAX {new.jax}"
-        names = (implementation_words(one.implementation) for one in (old, new))
-        before, after = (f"under {name}" for name in names)
-        return before, after
+        before = f"on JAX {old.jax}" if old.jax != new.jax else f"under {side_words(old)}"
+        return f" (as {before}, and in {counted(entry.programs, 'more test')})"
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""
@@ -259,6 +250,11 @@ class UpgradeView:
     def platform(self) -> str:
         """The platform that both sides ran on."""
         return (self.pair.new.target.platform or "").upper()
+
+    @property
+    def elsewhere(self) -> str:
+        """The page of results on other platforms; empty if there are none."""
+        return platforms.PAGE if platforms.there(self.effects.every) else ""
 
     @property
     def prelude(self) -> str:

@@ -220,6 +220,26 @@ def test_what_most_programs_do_comes_before_what_more_tests_show(tmp_path: Path)
     assert [m.cause for m in the(found, "It does not fit").meanings] == [ordinary, "quoting"]
 
 
+def test_of_a_signal_the_reason_of_most_tests_comes_first(tmp_path: Path) -> None:
+    ordinary = "results-stay-on-all-devices"
+    records = [
+        rows.target(target="jax==0.10.0", jax="0.10.0"),
+        rows.claim("migrate-pmap.errors"),
+        rows.cause(ordinary),
+        rows.cause("rare"),
+        *(rows.clause(f"errors.{n}") for n in ("a", "b", "c")),
+    ]
+    for clause, slug in (("errors.a", "rare"), ("errors.b", "rare"), ("errors.c", ordinary)):
+        died = at(clause, "0.10.0", verdict="known deviation", fault=rows.fault("crashed"))
+        records.append(died | {"deviation": rows.deviation(cause=slug)})
+    found = messages(load([rows.write(tmp_path / "killed.jsonl", records)]))
+
+    assert [m.cause for m in the(found, "The process is killed by SIGSEGV").meanings] == [
+        "rare",
+        ordinary,
+    ]
+
+
 def test_what_is_behind_it_in_the_newest_version_comes_first(ended: Results) -> None:
     one = the(messages(ended), "It does not fit")
     assert [(m.cause, m.until) for m in one.meanings] == [("still", ""), ("earlier", "0.9.2")]

@@ -54,7 +54,7 @@ def test_one_defect_counts_once_and_an_unusual_argument_not_at_all() -> None:
     assert len(issues(effects)) == 3
     found = risk(effects, NEW, "one")
     assert found is not None
-    assert found.score == (0, 0, 1, 0, 0)
+    assert found.score == (0, 0, 0, 1, 0)
     assert [row.title for row in grid(effects, Use.PMAP).rows] == [
         f"Title of {ORDINARY}",
         f"Title of {UNUSUAL}",
@@ -75,6 +75,16 @@ def test_of_two_versions_with_the_same_counts_the_one_with_fewer_crashes_is_safe
     assert found is not None
     fatal = replace(found, fatal=issues(effects))
     assert safest([("0.9.0", found), ("0.9.1", fatal)]) == ("0.9.0",)
+    assert fatal.words == "1 error, 1 crash or hang of unusual programs"
+
+
+def test_a_rare_crash_counts_before_an_error_which_shows_at_once() -> None:
+    effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a")))
+    error = risk(effects, NEW, "one")
+    assert error is not None
+    counted = tuple((kind, ()) for kind in RiskKind)
+    crash = replace(error, counted=counted, fatal=issues(effects))
+    assert safest([("0.9.0", error), ("0.9.1", crash)]) == ("0.9.0",)
 
 
 def test_an_issue_with_several_processes_is_no_risk_of_one() -> None:
