@@ -203,41 +203,49 @@ def ended(tmp_path: Path) -> Results:
     return load([rows.write(tmp_path / "ended.jsonl", records)])
 
 
-def test_what_most_programs_do_comes_before_what_more_tests_show(tmp_path: Path) -> None:
-    ordinary = "results-stay-on-all-devices"
+ORDINARY = "results-stay-on-all-devices"
+
+
+def reasons(tmp_path: Path, title: str, other: rows.Record, *cells: rows.Record) -> list[str]:
+    """The known issues behind a message in order: an ordinary one and another, by three tests."""
     records = [
         rows.target(target="jax==0.10.0", jax="0.10.0"),
         rows.claim("migrate-pmap.errors"),
-        rows.cause(ordinary),
-        rows.cause("quoting", tags=["It does not fit"]),
+        rows.cause(ORDINARY),
+        other,
         *(rows.clause(f"errors.{n}") for n in ("a", "b", "c")),
+        *cells,
+    ]
+    found = messages(load([rows.write(tmp_path / "reasons.jsonl", records)]))
+    return [one.cause for one in the(found, title).meanings]
+
+
+def test_what_most_programs_do_comes_before_what_more_tests_show(tmp_path: Path) -> None:
+    assert reasons(
+        tmp_path,
+        "It does not fit",
+        rows.cause("quoting", tags=["It does not fit"]),
         known("errors.a", "0.10.0", "quoting"),
         known("errors.b", "0.10.0", "quoting"),
-        known("errors.c", "0.10.0", ordinary),
-    ]
-    found = messages(load([rows.write(tmp_path / "usual.jsonl", records)]))
+        known("errors.c", "0.10.0", ORDINARY),
+    ) == [ORDINARY, "quoting"]
 
-    assert [m.cause for m in the(found, "It does not fit").meanings] == [ordinary, "quoting"]
+
+def killed(id: str, slug: str) -> rows.Record:
+    """A program that crashes, for a known reason."""
+    died = at(id, "0.10.0", verdict="known deviation", fault=rows.fault("crashed"))
+    return died | {"deviation": rows.deviation(cause=slug)}
 
 
 def test_of_a_signal_the_reason_of_most_tests_comes_first(tmp_path: Path) -> None:
-    ordinary = "results-stay-on-all-devices"
-    records = [
-        rows.target(target="jax==0.10.0", jax="0.10.0"),
-        rows.claim("migrate-pmap.errors"),
-        rows.cause(ordinary),
+    assert reasons(
+        tmp_path,
+        "The process is killed by SIGSEGV",
         rows.cause("rare"),
-        *(rows.clause(f"errors.{n}") for n in ("a", "b", "c")),
-    ]
-    for clause, slug in (("errors.a", "rare"), ("errors.b", "rare"), ("errors.c", ordinary)):
-        died = at(clause, "0.10.0", verdict="known deviation", fault=rows.fault("crashed"))
-        records.append(died | {"deviation": rows.deviation(cause=slug)})
-    found = messages(load([rows.write(tmp_path / "killed.jsonl", records)]))
-
-    assert [m.cause for m in the(found, "The process is killed by SIGSEGV").meanings] == [
-        "rare",
-        ordinary,
-    ]
+        killed("errors.a", "rare"),
+        killed("errors.b", "rare"),
+        killed("errors.c", ORDINARY),
+    ) == ["rare", ORDINARY]
 
 
 def test_what_is_behind_it_in_the_newest_version_comes_first(ended: Results) -> None:
