@@ -136,7 +136,7 @@ def _state_words(found: Found) -> str:
         return found.state.value
     some = "its tests" if raising == tests else f"{raising} of {tests} tests"
     if found.state is State.FREE:
-        return f"{found.state.value}: {some} expect an error, and it is raised"
+        return f"{found.state.value}: {some} check for an error, which is raised"
     return f"{found.state.value}: {some} raise because of it"
 
 

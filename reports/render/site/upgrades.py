@@ -219,7 +219,7 @@ class UpgradeView:
             return ""
         old, new = self.pair.old, self.pair.new
         before = f"on JAX {old.jax}" if old.jax != new.jax else f"under {side_words(old)}"
-        return f" (as {before}, and in {counted(entry.programs, 'more test')})"
+        return f" (already so {before}; now in {counted(entry.programs, 'more test')})"
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""
