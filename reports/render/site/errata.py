@@ -73,8 +73,9 @@ class Failing:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement of an entry: its anchor, and the address of its row with all versions."""
+    """A claim of an entry: its slug, its anchor, and the address of its row with all versions."""
 
+    claim: str
     anchor: str
     newest: Mark
     row: Link
@@ -130,6 +131,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Corrected:
+    """A correction, and the most severe effect of the failing claims that it corrects."""
+
+    severity: Severity
+    correction: Correction
+
+
+@dataclass(frozen=True, slots=True)
 class ErrataPage:
     """Everything that the newest JAX does not fulfil."""
 
@@ -137,8 +146,9 @@ class ErrataPage:
     version: str
     groups: tuple[Group, ...]
     checked: int  # statements of which this JAX ran a check
-    corrections: tuple[Correction, ...]
+    corrections: tuple[Corrected, ...]  # the most severe first
     wordings: tuple[Wording, ...]
+    uncorrected: tuple[Link, ...]  # statements that fail and have no correction
     documents: tuple[tuple[Link, int, int], ...] = ()  # with its claims that fail, and all tested
 
     @property
@@ -186,7 +196,8 @@ def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asse
     )
     yield Asset(WHOLE, lambda: whole(page))
     if page.corrections:
-        yield Asset(PATCH, lambda: patch(page.corrections))
+        some = sorted((one.correction for one in page.corrections), key=lambda c: (c.file, c.line))
+        yield Asset(PATCH, lambda: patch(some))
 
 
 def whole(page: ErrataPage) -> str:
@@ -239,11 +250,25 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
         for severity, all in by_severity.items()
         if all
     )
+    # Each statement that fails, the most severe first.
+    failing = {
+        statement.claim: (severity, statement.row)
+        for severity, entries in by_severity.items()
+        for entry in entries
+        for statement in entry.statements
+    }
     checked = sum(row.newest in CHECKED for one in found if not one.silent for row in one.claims)
-    untrue = {row.claim.slug for one in found for row in one.claims if row.untrue}
-    here = tuple(one for one in corrections() if untrue.intersection(one.claims))
-    gone = tuple(one for one in wordings() if untrue.intersection(one.claims))
-    return ErrataPage(target, version, groups, checked, here, gone, _documents(found))
+    here = [
+        Corrected(next(failing[slug][0] for slug in failing if slug in one.claims), one)
+        for one in corrections()
+        if not failing.keys().isdisjoint(one.claims)
+    ]
+    here.sort(key=lambda one: one.severity.rank)
+    gone = tuple(one for one in wordings() if not failing.keys().isdisjoint(one.claims))
+    corrected = {slug for one in here for slug in one.correction.claims}
+    corrected.update(slug for one in gone for slug in one.claims)
+    left = tuple(link for slug, (_, link) in failing.items() if slug not in corrected)
+    return ErrataPage(target, version, groups, checked, tuple(here), gone, left, _documents(found))
 
 
 def _documents(found: Sequence[Document]) -> tuple[tuple[Link, int, int], ...]:
@@ -302,6 +327,7 @@ def _entry(
     return Entry(
         statements=tuple(
             Statement(
+                one.row.claim.slug,
                 safe_name(one.row.claim.slug),
                 one.row.newest,
                 Link(one.row.claim.statement, claim_path(one.row.claim)),

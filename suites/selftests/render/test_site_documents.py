@@ -26,6 +26,7 @@ from site_pages import Tags, links_in, results_of, text_in, tree
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.severity import Severity
 from reports.render.site.build import render
+from reports.render.site.corrections import corrections
 from reports.render.site.documents import Document, documents
 from reports.render.site.errata import errata_page
 from reports.render.site.marks import Mark, together
@@ -333,6 +334,28 @@ def test_statements_of_one_document_that_fail_by_one_cause_are_one_entry() -> No
     assert whole.count(f"---\n\n{group.title}\n\n") == 3
     assert f"{text}\n---\n" in whole
     assert "data/errata.md" in links_in(tree(site["errata.html"]))
+
+
+def test_corrections_come_by_effect_and_claims_without_one_are_named() -> None:
+    in_one = [one for one in corrections() if one.file == corrections()[0].file]
+    early, late = in_one[0].claims[0], in_one[-1].claims[0]
+    results = results_of(
+        OLD,
+        *(placed(slug, slug, order) for order, slug in enumerate((early, late, "b"))),
+        *(clause(f"errors.{slug}", claim=slug) for slug in (early, late, "b")),
+        deviating(f"errors.{early}", kind="platform"),
+        *(deviating(f"errors.{slug}") for slug in (late, "b")),
+    )
+    page = errata_page(Effects(results), documents(results))
+    claims = [one.correction.claims for one in page.corrections]
+    assert late in claims[0]
+    assert early in claims[-1]
+    assert page.corrections[-1].severity is Severity.PLATFORM
+    assert [one.text for one in page.uncorrected] == ["What b says."]
+    site = render(results)
+    assert "1 failing claim has no correction: What b says." in text_in(tree(site["errata.html"]))
+    lines = [int(line) for line in re.findall(r"(?m)^@@ -(\d+)", site["data/corrections.patch"])]
+    assert lines == sorted(lines)
 
 
 def test_what_is_never_true_comes_first_and_what_is_the_platforms_last() -> None:
