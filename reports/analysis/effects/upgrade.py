@@ -531,7 +531,7 @@ _NOW = {
 }
 _IN_TEST = {
     Group.RAISES: "An error that is expected, in the test: ",
-    Group.OTHER_ERROR: "Another error than before, in the test: ",
+    Group.OTHER_ERROR: "Another error than before. The test expects: ",
 }
 _PLACED = {
     words: f"A result is {words} than before"

@@ -15,7 +15,7 @@ from reports.render.site.issues import Grid, grid
 from reports.render.site.names import Link, implementation_words
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair
-from reports.render.site.platforms import without_results, words
+from reports.render.site.platforms import topologies_on, without_results, words
 from reports.render.site.question_pages import asked
 from reports.render.site.strips import jax_versions
 from reports.render.site.subjects import subjects
@@ -95,7 +95,7 @@ class HomeView:
 
 def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page | Asset]:
     """Yield the first page, on every site, and the script that knows all upgrades."""
-    where = _measured(effects.results, effects.every.platforms)
+    where = _measured(effects.results, effects.every)
     yield Page(
         "index.html",
         "home",
@@ -106,17 +106,20 @@ def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page | Asset]:
     yield uses.choices(effects, pairs)
 
 
-def _measured(results: Results, there: Sequence[str]) -> str:
-    """Return what it was measured on, `there` the platform of most cells first, and what was not
-    measured.
+def _measured(results: Results, every: Results) -> str:
+    """Return what it was measured on, the platform of most cells first, and what was not measured.
+
+    `results` are those of that platform, `every` those of all platforms.
     """
+    there = every.platforms
     if not there:
         return ""
     several = any(not topology.startswith("1x") for topology in results.topologies)
     how = "with one process and in real multi-process jobs" if several else "with one process"
     missing = without_results(there)
     nothing = f" No test ran on {words(missing)} yet." if missing else ""
-    also = f"; some also ran on {words(there[1:])}" if there[1:] else ""
+    one = ", on one device" if topologies_on(every, there[1:]) == {"1x1"} else ""
+    also = f"; some also ran on {words(there[1:])}{one}" if there[1:] else ""
     return f" The tests ran on {there[0].upper()}, {how}{also}.{nothing}"
 
 

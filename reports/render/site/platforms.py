@@ -161,6 +161,16 @@ def there(results: Results) -> bool:
     return len(results.platforms) > 1
 
 
+def topologies_on(results: Results, platforms: Collection[str]) -> set[str]:
+    """Return the topologies of the tests that ran on any of these platforms."""
+    there = {target.key for target in results.targets if target.platform in platforms}
+    return {
+        key.topology
+        for key, outcome in results.outcomes.items()
+        if key.target in there and outcome.verdict in RAN
+    }
+
+
 def platforms_page(effects: Effects) -> PlatformsPage:
     """Return the results of each platform but the first, beside those of the first."""
     results = effects.every
