@@ -99,6 +99,7 @@ class ErrorPage:
     clauses: tuple[Link, ...]
     related: tuple[Link, ...]
     upstream: tuple[str, ...]
+    advice: tuple[str, ...] = ()  # of a signal: which versions are safest
 
     @property
     def current(self) -> tuple[MeaningView, ...]:
@@ -123,8 +124,13 @@ def headline(message: Message) -> str:
     return f"{message.types[0]}: {message.title}"
 
 
-def pages(results: Results, found: Sequence[Message]) -> Iterator[Page]:
-    """Yield the list, and a page per message; nothing if no cell has a message."""
+def pages(
+    results: Results, found: Sequence[Message], advice: tuple[str, ...] = ()
+) -> Iterator[Page]:
+    """Yield the list, and a page per message; nothing if no cell has a message.
+
+    `advice` says which versions are safest for jax.pmap; the pages of signals show it.
+    """
     if not found:
         return
     yield Page(
@@ -138,7 +144,7 @@ def pages(results: Results, found: Sequence[Message]) -> Iterator[Page]:
     at = newest(results)
     titles = {one.slug: headline(one) for one in found}
     for one in found:
-        view = _page(results, one, known, at, titles)
+        view = _page(results, one, known, at, titles, advice)
         first = view.meanings[0]
         yield Page(
             error_path(one.slug), "error", view, headline(one), first.sentence or first.link.text
@@ -184,6 +190,7 @@ def _page(
     known: Known,
     at: Target | None,
     titles: Mapping[str, str],
+    advice: tuple[str, ...],
 ) -> ErrorPage:
     causes = [results.causes[m.cause] for m in message.meanings if m.cause in results.causes]
     ids = message.clauses
@@ -202,6 +209,7 @@ def _page(
         clauses=tuple(Link(results.clauses[id].title, clause_path(id)) for id in ids),
         related=tuple(Link(titles[slug], error_path(slug)) for slug in message.related),
         upstream=tuple(dict.fromkeys(link for cause in causes[:3] for link in cause.links)),
+        advice=advice if message.sort is Sort.SIGNAL else (),
     )
 
 

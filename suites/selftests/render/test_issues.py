@@ -8,6 +8,7 @@ import pytest
 from records import (
     Record,
     cause,
+    cell,
     claim,
     deviation,
     fault,
@@ -16,6 +17,7 @@ from records import (
     returned,
     target,
 )
+from site_pages import text_in, tree
 from two_sides import FAILS, HEAD, known, program, ran, read
 
 from reports.analysis.effects.effect import Effect
@@ -24,6 +26,7 @@ from reports.analysis.issues.derive import issues
 from reports.analysis.issues.places import Where
 from reports.analysis.issues.risk import RiskKind, risk, safest
 from reports.analysis.issues.states import State
+from reports.render.site.build import render
 from reports.render.site.causes import causes, pages
 from reports.render.site.issues import grid, library_rows, place_rows
 from reports.render.site.known import SafeTable, safe_table
@@ -120,6 +123,21 @@ def test_the_version_with_the_least_risk_is_marked() -> None:
     assert table.advice == (
         "One process: the safest version of JAX 0.8 and later is 0.8.0. Known issues: none.",
     )
+
+
+def test_the_page_of_a_signal_names_the_safest_versions() -> None:
+    crash = cell(
+        "idioms.b", "crashed", target="jax==0.9.0", fault=fault("crashed"), observations=[]
+    )
+    fine = ran("idioms.a", "new_pmap@0.8.0", returned([1.0]))
+    results = read(*HEAD, *shown(ORDINARY, "idioms.a"), fine, program("idioms.b"), crash)
+    (advice,) = safe_table(Effects(results), Use.PMAP).advice
+    site = render(results)
+
+    assert advice in text_in(tree(site["errors/killed-by-sigsegv.html"]))
+    others = [path for path in site if path.startswith("errors/") and "sigsegv" not in path]
+    assert others
+    assert not any("safest version" in site[path] for path in others)
 
 
 def test_the_mark_and_the_advice_are_about_the_versions_with_the_new_pmap() -> None:
