@@ -28,6 +28,11 @@ class Correction:
     href: str
 
     @property
+    def place(self) -> tuple[str, int]:
+        """A sort key: the file, and the line in it."""
+        return self.file, self.line
+
+    @property
     def was(self) -> str:
         """The old lines, joined."""
         return "\n".join(self.old)
@@ -80,7 +85,7 @@ def corrections() -> tuple[Correction, ...]:
         )
         for raw in table["correction"]
     )
-    return tuple(sorted(found, key=lambda one: (one.file, one.line)))
+    return tuple(sorted(found, key=lambda one: one.place))
 
 
 @lru_cache(maxsize=1)
@@ -111,7 +116,8 @@ def _changed(one: Correction) -> list[str]:
 def patch(some: Iterable[Correction]) -> str:
     """Return a unified diff without context, for `git apply --unidiff-zero`."""
     lines = []
-    for file, here in groupby(some, key=lambda one: one.file):
+    in_order = sorted(some, key=lambda one: one.place)
+    for file, here in groupby(in_order, key=lambda one: one.file):
         lines += [f"--- a/{file}", f"+++ b/{file}"]
         moved = 0
         for one in here:

@@ -196,8 +196,7 @@ def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asse
     )
     yield Asset(WHOLE, lambda: whole(page))
     if page.corrections:
-        some = sorted((one.correction for one in page.corrections), key=lambda c: (c.file, c.line))
-        yield Asset(PATCH, lambda: patch(some))
+        yield Asset(PATCH, lambda: patch(one.correction for one in page.corrections))
 
 
 def whole(page: ErrataPage) -> str:
@@ -258,17 +257,24 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
         for statement in entry.statements
     }
     checked = sum(row.newest in CHECKED for one in found if not one.silent for row in one.claims)
-    here = [
-        Corrected(next(failing[slug][0] for slug in failing if slug in one.claims), one)
-        for one in corrections()
-        if not failing.keys().isdisjoint(one.claims)
-    ]
-    here.sort(key=lambda one: one.severity.rank)
+    changed = tuple(one for one in corrections() if not failing.keys().isdisjoint(one.claims))
     gone = tuple(one for one in wordings() if not failing.keys().isdisjoint(one.claims))
-    corrected = {slug for one in here for slug in one.correction.claims}
-    corrected.update(slug for one in gone for slug in one.claims)
-    left = tuple(link for slug, (_, link) in failing.items() if slug not in corrected)
-    return ErrataPage(target, version, groups, checked, tuple(here), gone, left, _documents(found))
+    here = (
+        Corrected(next(failing[slug][0] for slug in failing if slug in one.claims), one)
+        for one in changed
+    )
+    texts: tuple[Correction | Wording, ...] = (*changed, *gone)
+    corrected = {slug for one in texts for slug in one.claims}
+    return ErrataPage(
+        target,
+        version,
+        groups,
+        checked,
+        tuple(sorted(here, key=lambda one: one.severity.rank)),
+        gone,
+        tuple(link for slug, (_, link) in failing.items() if slug not in corrected),
+        _documents(found),
+    )
 
 
 def _documents(found: Sequence[Document]) -> tuple[tuple[Link, int, int], ...]:

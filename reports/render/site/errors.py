@@ -99,7 +99,7 @@ class ErrorPage:
     clauses: tuple[Link, ...]
     related: tuple[Link, ...]
     upstream: tuple[str, ...]
-    advice: tuple[str, ...] = ()  # of a signal: which versions are safest
+    advice: tuple[str, ...]  # which versions are safest, shown for a signal
 
     @property
     def current(self) -> tuple[MeaningView, ...]:
@@ -124,9 +124,7 @@ def headline(message: Message) -> str:
     return f"{message.types[0]}: {message.title}"
 
 
-def pages(
-    results: Results, found: Sequence[Message], advice: tuple[str, ...] = ()
-) -> Iterator[Page]:
+def pages(results: Results, found: Sequence[Message], advice: tuple[str, ...]) -> Iterator[Page]:
     """Yield the list, and a page per message; nothing if no cell has a message.
 
     `advice` says which versions are safest for jax.pmap; the pages of signals show it.
@@ -209,7 +207,7 @@ def _page(
         clauses=tuple(Link(results.clauses[id].title, clause_path(id)) for id in ids),
         related=tuple(Link(titles[slug], error_path(slug)) for slug in message.related),
         upstream=tuple(dict.fromkeys(link for cause in causes[:3] for link in cause.links)),
-        advice=advice if message.sort is Sort.SIGNAL else (),
+        advice=advice,
     )
 
 

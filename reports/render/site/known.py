@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.issues.derive import issues
@@ -159,6 +160,7 @@ def _without_effect(effects: Effects) -> tuple[tuple[str, str, tuple[Link, ...]]
     )
 
 
+@lru_cache(maxsize=len(Use))
 def safe_table(effects: Effects, use: Use) -> SafeTable:
     """Return every version in which a use was run, newest first, and which is safest."""
     some = [

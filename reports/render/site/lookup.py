@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reports.analysis.effects.pairs import Effects
-from reports.analysis.errors.messages import Sort, messages, recorded_messages
+from reports.analysis.errors.messages import messages, recorded_messages
 from reports.render.site import errors, searching
 from reports.render.site.known import safe_table
 from reports.render.site.page import Asset, Page
@@ -16,7 +16,5 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
     """Yield the pages of messages and the search index."""
     results = effects.results
     found = messages(results, effects.once.to(recorded_messages))
-    signals = any(one.sort is Sort.SIGNAL for one in found)
-    advice = safe_table(effects, Use.PMAP).advice if signals else ()
-    yield from errors.pages(results, found, advice)
+    yield from errors.pages(results, found, safe_table(effects, Use.PMAP).advice)
     yield from searching.pages(effects, found)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from conformance.model.records import Clause, Target
+from conformance.model.records import Clause, Target, TargetKey
 from conformance.model.verdicts import Verdict
 from reports.analysis.comparing.changes import cause_of
 from reports.analysis.effects.pairs import Effects
@@ -164,11 +164,14 @@ def there(results: Results) -> bool:
 def topologies_on(results: Results, platforms: Collection[str]) -> set[str]:
     """Return the topologies of the tests that ran on any of these platforms."""
     there = {target.key for target in results.targets if target.platform in platforms}
-    return {
-        key.topology
-        for key, outcome in results.outcomes.items()
-        if key.target in there and outcome.verdict in RAN
-    }
+    return {key.topology for key, _ in _ran(results, there)}
+
+
+def _ran(results: Results, targets: Container[TargetKey]) -> Iterator[tuple[CellKey, Outcome]]:
+    """Yield the cells that ran on these targets."""
+    for key, outcome in results.outcomes.items():
+        if key.target in targets and outcome.verdict in RAN:
+            yield key, outcome
 
 
 def platforms_page(effects: Effects) -> PlatformsPage:
@@ -202,11 +205,7 @@ def _by_place(results: Results) -> dict[Place, list[Outcome]]:
 
 
 def _view(results: Results, target: Target, beside: dict[Place, list[Outcome]]) -> PlatformView:
-    ran = [
-        (key, outcome)
-        for key, outcome in results.outcomes.items()
-        if key.target == target.key and outcome.verdict in RAN
-    ]
+    ran = list(_ran(results, {target.key}))
     found = [_result(results, key, outcome, beside.get(_place(key), ())) for key, outcome in ran]
     return PlatformView(
         target,

@@ -257,11 +257,12 @@ def test_whoever_has_no_key_announces_nothing_and_stops_nobody(
 ) -> None:
     failed: list[Any] = []
     others = threading.enumerate()  # what another test left running is none of the hub's
-    monkeypatch.setattr(
-        threading,
-        "excepthook",
-        lambda error: failed.append(error) if error.thread not in others else None,
-    )
+
+    def keep(error: Any) -> None:
+        if error.thread not in others:
+            failed.append(error)
+
+    monkeypatch.setattr(threading, "excepthook", keep)
     random_ = random.Random(seed)
     hub = Hub()
     host, port = hub.address.rsplit(":", 1)
