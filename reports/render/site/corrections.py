@@ -23,6 +23,7 @@ class Correction:
     heading: str
     claims: tuple[str, ...]
     line: int  # the first of the lines, counted from one
+    short: str  # what is so instead, in a few words
     old: tuple[str, ...]
     new: tuple[str, ...]
     href: str
@@ -79,6 +80,7 @@ def corrections() -> tuple[Correction, ...]:
             raw["heading"],
             tuple(raw["claims"]),
             raw["line"],
+            raw["short"],
             tuple(raw["old"].strip("\n").splitlines()),
             tuple(raw["new"].strip("\n").splitlines()),
             f"{table['source']}{raw['file']}?plain=1#L{raw['line']}",

@@ -26,7 +26,7 @@ from site_pages import Tags, links_in, results_of, text_in, tree
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.severity import Severity
 from reports.render.site.build import render
-from reports.render.site.corrections import corrections
+from reports.render.site.corrections import Correction, corrections
 from reports.render.site.documents import Document, documents
 from reports.render.site.errata import errata_page
 from reports.render.site.marks import Mark, together
@@ -36,6 +36,7 @@ from reports.render.site.unknown import unknown_page
 VERSIONS = ("0.9.0", "0.9.2", "0.10.0", "0.12.0.1")
 OLD, NEW = target("0.9.0"), target("0.12.0.1")
 LEGACY, PMAP = "legacy_pmap", "new_pmap"
+MOST_WORDS = 16  # of what a correction says in short
 
 
 def cell(id: str, verdict: str = "conforms", **other: Any) -> Record:
@@ -356,6 +357,14 @@ def test_corrections_come_by_effect_and_claims_without_one_are_named() -> None:
     assert "1 failing claim has no correction: What b says." in text_in(tree(site["errata.html"]))
     lines = [int(line) for line in re.findall(r"(?m)^@@ -(\d+)", site["data/corrections.patch"])]
     assert lines == sorted(lines)
+    shown = text_in(tree(site["errata.html"]))
+    first, last = (f"line {it.line} {it.short.replace('`', '')}" for it in (in_one[-1], in_one[0]))
+    assert shown.index(first) < shown.index(last)
+
+
+@pytest.mark.parametrize("one", corrections(), ids=lambda one: f"{one.file}-{one.line}")
+def test_a_correction_in_a_few_words_is_short(one: Correction) -> None:
+    assert 1 < len(one.short.split()) <= MOST_WORDS
 
 
 def test_what_is_never_true_comes_first_and_what_is_the_platforms_last() -> None:
