@@ -28,6 +28,10 @@ LOOK_S = 0.005
 STEADY_LOOKS = 3
 MOST_LOOKS = 100
 
+# The GNU C library's parameter: blocks of this size or more are mapped each for itself.
+MMAP_THRESHOLD = -3  # its number
+LARGE_BYTES = 2**17  # its value in a process that has freed no mapped block yet
+
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 
@@ -103,7 +107,17 @@ def meter_of(devices: Sequence[Any]) -> Meter:
 
 
 class ResidentMemory:
-    """This process's resident memory; NoPeakError where the system has no such peak."""
+    """This process's resident memory; NoPeakError where the system has no such peak.
+
+    From the first of them on, large blocks return to the system as soon as they are freed. The C
+    library would otherwise keep some for the thread that took them, where the next call reuses
+    them without a trace: two rows of a result were once missing from a peak.
+    """
+
+    def __init__(self) -> None:
+        tune = getattr(ctypes.CDLL(None), "mallopt", None)
+        if tune is not None:
+            tune(MMAP_THRESHOLD, LARGE_BYTES)
 
     def level(self) -> int:
         """Return the process's resident bytes, once the allocator has returned what is free."""

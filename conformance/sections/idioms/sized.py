@@ -8,7 +8,6 @@ made anew for each measurement, and an array of a known size shows how exact the
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -42,9 +41,6 @@ ALIGNED = 64  # bytes
 FED = 0.25  # of a state's bytes: a batch that is fed
 
 ENDS = [0, 1, -2, -1]  # the elements of a copy that are compared one by one
-
-MMAP_THRESHOLD = -3  # as the C library numbers it
-LARGE_BYTES = 2**17  # what an allocation of its own is made for, as long as nothing was freed yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,6 @@ class Sized:
 
 def weigh(impl: Implementation, cluster: Cluster, idiom: Sized) -> None:
     """A known allocation and a step are measured; then what the step returns is compared."""
-    give_back_what_is_freed()
     control(cluster)
     loop = idiom.program(impl, cluster)
     meter = meter_of(cluster.local_devices)
@@ -102,17 +97,6 @@ def weigh(impl: Implementation, cluster: Cluster, idiom: Sized) -> None:
         multiple = round(most / STATE_BYTES, 2)
         cluster.note(MULTIPLE, {"what": idiom.text, "multiple": multiple})
     cluster.step("values", lambda: loop.shown(loop.step(loop.before())))
-
-
-def give_back_what_is_freed() -> None:
-    """Make the C library return large freed blocks to the system at once.
-
-    It otherwise keeps them in the arena of each thread, and the peak would include memory that is
-    no longer used.
-    """
-    tune = getattr(ctypes.CDLL(None), "mallopt", None)
-    if tune is not None:
-        tune(MMAP_THRESHOLD, LARGE_BYTES)
 
 
 def control(cluster: Cluster) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental import multihost_utils
 
 from conformance.sections.multi_controller.maps import OWN, refused
 from conformance.spec.clause import clause, processes
@@ -117,6 +118,46 @@ def too_few_in_one(impl: Implementation, cluster: Cluster) -> None:
     cluster.step(CONTROL, impl.map(psum()), impl.given(cluster.rows(WIDTH)))
     last = cluster.process == cluster.topology.processes - 1
     cluster.twice(impl.map(psum()), rows(cluster, 1 if last else 2))
+
+
+@described("the sum of all rows, once per device of this process")
+def summed_per_device(place: Place) -> Any:
+    total = place.all_rows(WIDTH).sum(0)
+    return np.broadcast_to(total, (place.topology.devices_per_process, WIDTH))
+
+
+@clause(
+    "multi_controller.multi-process-rows.compared-first",
+    claim=FEWER,
+    title=(
+        "Processes gather their numbers of rows before a psum: if one has a row too few, all raise "
+        "and none waits."
+    ),
+    fixes="multi_controller.multi-process-rows.too-few-in-one",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=HANG_S,
+    expect=of_pmaps(
+        every(
+            in_steps(returns(summed_per_device), CONTROL),
+            in_steps(raises(ValueError, r"^numbers of rows: \[2, (2, 2, )?1\]$"), *TWICE),
+        ),
+        NO_LOCAL_ROWS,
+    ),
+)
+def compared_first(impl: Implementation, cluster: Cluster) -> None:
+    """Gather the number of rows of every process, and call the mapped function if all agree."""
+    mapped = impl.map(psum())
+
+    def checked(x: Any) -> Any:
+        counts = multihost_utils.process_allgather(np.int32(len(x))).tolist()
+        if len({*counts}) > 1:
+            raise ValueError(f"numbers of rows: {counts}")
+        return mapped(x)
+
+    cluster.step(CONTROL, checked, cluster.rows(WIDTH))
+    last = cluster.process == cluster.topology.processes - 1
+    cluster.twice(checked, rows(cluster, 1 if last else 2))
 
 
 # --- axis_size ------------------------------------------------------------------------------------

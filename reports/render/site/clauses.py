@@ -49,7 +49,7 @@ from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
 
 # Characters of evidence on a page; the rest is one command away. What is wrong needs more.
-_WRONG_SIZE, _RIGHT_SIZE = 3_600, 800
+_WRONG_SIZE, _RIGHT_SIZE = 3_200, 600
 _SEEN_AT_ONCE = 4  # outcomes of all implementations
 _NOT_RIGHT = {Mark.WRONG, Mark.PARTLY}
 _REASON_SHOWN = 1200
@@ -98,7 +98,6 @@ class OutcomeView:
     deviation: Deviation | None
     cause: Link | None
     evidence: tuple[Evidence, ...]
-    left_out: int
     absent: bool
 
 
@@ -380,7 +379,6 @@ class ClausePage:
         for some in groups.values():
             first = some[0]
             runs = first.outcome.runs
-            shown = tuple(budget.spend(self._evidence(some)))
             yield OutcomeView(
                 anchor=self._outcome_anchor(first),
                 mark=first.mark,
@@ -392,8 +390,7 @@ class ClausePage:
                 shown=self.effects.from_baseline(first.key, self._baseline_side),
                 deviation=first.deviation,
                 cause=self._cause(first.deviation),
-                evidence=shown,
-                left_out=sum(bool(one.outcome.runs) for one in some) - len(shown),
+                evidence=tuple(budget.spend(self._evidence(some))),
                 absent=first.outcome.verdict in ABSENT,
             )
 

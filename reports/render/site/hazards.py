@@ -29,6 +29,7 @@ from reports.store.results import Results
 PAGE = "hazards.html"
 MOST_CLAUSES = 6
 
+_NEITHER = "programs without pmap or shard_map"
 _EFFECT = {Danger.SECOND_CALL: "raises"}
 _TITLES = {
     Danger.CRASHES: "Crashes",
@@ -345,8 +346,10 @@ def _where(rows: Iterable[PlaceRow], versions: Sequence[str]) -> Iterator[str]:
             where = "every version" if shown == tested else f"JAX {ranges(tested, shown)}"
             found.setdefault(where, []).append(row.implementation)
     for where, names in found.items():
-        without = "without pmap or shard_map: " if len(found) > 1 else ""
-        yield f"{without}{where}" if names == [JAX] else f"{', '.join(names)}: {where}"
+        if names == [JAX] and len(found) == 1:
+            yield where
+        else:
+            yield f"{', '.join(_NEITHER if name == JAX else name for name in names)}: {where}"
 
 
 def _part(hazard: Hazard, versions: Sequence[str]) -> PartView:

@@ -29,7 +29,7 @@ from reports.render.site.strips import Strip, marks_of_clauses, strip, versions
 from reports.render.site.text import shortened
 
 INDEX = "matrix.html"
-_SENTENCE_SHOWN = 140
+_SENTENCE_SHOWN = 110
 _LINES_ON_A_PAGE = 180  # about 250 KB: what a phone opens at once
 _GROUP_PARTS = 2  # of an id, by which rows are grouped
 

@@ -170,7 +170,7 @@ def test_what_a_program_without_a_map_shows_is_no_result_of_a_map(tmp_path: Path
     page = tree(render(loaded(tmp_path, records))["hazards.html"])
     (head,) = part(page, "hangs-stuck").iter("summary")
     rows = [*part(page, "hangs-stuck").iter("tr")]
-    assert text_in(head).endswith("new pmap, jax: every version")
+    assert text_in(head).endswith("new pmap, programs without pmap or shard_map: every version")
     assert [text_in(one) for one in rows[1]] == ["new pmap", "standalone job", ""]
 
 
@@ -188,7 +188,7 @@ def test_a_program_without_a_map_has_its_own_versions_in_the_head(tmp_path: Path
     ]
     page = tree(render(loaded(tmp_path, records))["hazards.html"])
     (head,) = part(page, "hangs-stuck").iter("summary")
-    where = "new pmap: JAX 0.9.0 to 0.10.0; without pmap or shard_map: every version"
+    where = "new pmap: JAX 0.9.0 to 0.10.0; programs without pmap or shard_map: every version"
     assert text_in(head) == f"Title of stuck {where}"
 
 
@@ -220,7 +220,7 @@ def test_a_part_under_another_implementation_has_a_row_in_the_table(tmp_path: Pa
     page = tree(render(loaded(tmp_path, records))["hazards.html"])
     (head,) = card(page, "whole").iter("summary")
 
-    assert "new pmap, jax: every version" in text_in(head)
+    assert "new pmap, programs without pmap or shard_map: every version" in text_in(head)
 
 
 def test_the_page_is_filtered_by_version_without_a_script(page: Element) -> None:

@@ -99,13 +99,25 @@ def test_what_works_after_an_error_says_something_where_there_was_one(
 
 
 @pytest.mark.parametrize(
-    ("multiple", "expected"),
+    ("kind", "implementation", "multiple", "expected"),
     [
-        pytest.param(3.0, Verdict.CONFORMS, id="a copy"),
-        pytest.param(10.0, Verdict.DEVIATES, id="ten times"),
+        pytest.param("other-spec", SHARD_MAP, 3.0, Verdict.CONFORMS, id="a copy"),
+        pytest.param("other-spec", SHARD_MAP, 10.0, Verdict.DEVIATES, id="ten times"),
+        *(
+            pytest.param("uncommitted", name, multiple, expected, id=f"{name} {multiple}")
+            for name in (NEW_PMAP, SHARD_MAP)
+            for multiple, expected in (
+                (1.5, Verdict.DEVIATES),
+                (2.24, Verdict.CONFORMS),
+                (2.87, Verdict.CONFORMS),
+                (3.1, Verdict.DEVIATES),
+            )
+        ),
     ],
 )
-def test_a_peak_has_a_most(multiple: float, expected: str) -> None:
+def test_a_peak_has_a_least_and_a_most(
+    kind: str, implementation: str, multiple: float, expected: str
+) -> None:
     count = 2**26 // 4 // 8
     first = Place(ONE, 0).rows(count)[:, :4] * 2
     steps = [
@@ -113,7 +125,7 @@ def test_a_peak_has_a_most(multiple: float, expected: str) -> None:
         returned(name="peak", extra={"memory": {"what": "an array", "multiple": multiple}}),
         returned(first, name="values"),
     ]
-    assert verdict("donation.peak.other-spec", SHARD_MAP, steps) == expected
+    assert verdict(f"donation.peak.{kind}", implementation, steps) == expected
 
 
 def test_an_original_that_legacy_deletes_is_noticed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,18 @@ def test_a_known_allocation_is_measured_as_its_size() -> None:
 @pytest.mark.parametrize("part", [0.25, 0.5, 3])
 def test_parts_and_multiples_are_told_apart(part: float) -> None:
     assert about(part, known_peak(int(SIZE * part)))
+
+
+@linux
+def test_what_another_thread_freed_before_does_not_hide_a_peak() -> None:
+    with ThreadPoolExecutor(1) as other:
+
+        def elsewhere() -> Any:
+            return other.submit(np.ones, SIZE // 4, np.uint8).result()
+
+        for _ in range(2):  # the first is mapped, the second lies in the thread's own memory
+            elsewhere()
+        assert about(0.25, peak_bytes(elsewhere))
 
 
 @linux
