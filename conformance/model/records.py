@@ -64,7 +64,8 @@ class Target(Record, frozen=True, tag="target"):
     numpy: str | None
     python: str | None
     platform: Annotated[
-        str | None, doc("cpu, cuda or tpu. Null only where the target is unavailable.")
+        str | None,
+        doc("cpu, cuda, tpu or a plugin's name. Null only where the target is unavailable."),
     ]
     machine: str | None
     run: Annotated[str, doc("The same for all records of one run.")]

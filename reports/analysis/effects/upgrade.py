@@ -421,11 +421,13 @@ class _Made:
             return cause.title, cause.sentence
         if key.by is By.DOCUMENT:
             statement = self.results.claims[key.claim].statement.rstrip(".")
-            return f"Documented claim: {statement}", says
+            return f"As documented: {statement}", says
         clause = self.results.clauses[example.clause]
         if key.group in _BY_SHAPE:
             title = _PLACED.get(key.shape) or _TITLES[key.group].format(key.shape)
-            result = f" (test: {clause.title.rstrip('.')})" if key.group is Group.LIES else ""
+            result = (
+                f", in the test “{clause.title.rstrip('.')}”" if key.group is Group.LIES else ""
+            )
             return f"{title}{result}", ""
         why = self._entry_of(example, key.group)
         if why:
@@ -437,8 +439,8 @@ class _Made:
             was = example.before is Verdict.CONFORMS
             return f"{'No longer holds' if was else 'Expected'}: {clause.title.rstrip('.')}", ""
         title = clause.title if claim is None or claim.silent else claim.statement
-        step = _IN_TEST.get(key.group, "")  # the title is about the end of the test
-        return f"{step}{title.rstrip('.')}", ""
+        frame = _IN_TEST.get(key.group, "{}")  # the title is about the end of the test
+        return frame.format(title.rstrip(".")), ""
 
     def _entry_of(self, example: Seen, group: Group) -> str:
         """Return the description in a deviation entry that names no known issue."""
@@ -525,13 +527,13 @@ _BY_SHAPE = (Group.MOVES_MORE, Group.LIES, Group.WARNS)
 _BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
 # What programs do for which a known issue ended, where they worked before.
 _NOW = {
-    Group.RAISES: "The expected error is raised now",
-    Group.WARNS: "The expected warning is given now",
+    Group.RAISES: "Raises the expected error now",
+    Group.WARNS: "Warns now, as expected",
     Group.LIES: "Has the expected sharding now",
 }
 _IN_TEST = {
-    Group.RAISES: "An error that is expected, in the test: ",
-    Group.OTHER_ERROR: "Another error than before. The test expects: ",
+    Group.RAISES: "An error that is expected, within the test “{}”",
+    Group.OTHER_ERROR: "Another error than before, within the test “{}”",
 }
 _PLACED = {
     words: f"A result is {words} than before"

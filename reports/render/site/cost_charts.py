@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -14,13 +14,14 @@ from reports.render.chart import Chart
 from reports.render.measured import moved_in, ratio, series
 from reports.render.site.memory import Memory
 from reports.render.site.names import Link, clause_path, implementation_words, safe_name
-from reports.render.site.text import plain, worded
+from reports.render.site.text import plain, shortened, worded
 from reports.store.order import topology_order, version_order
 from reports.store.outcomes import CellKey, TimingKey
 from reports.store.results import Results
 
 INDEX, LOCAL, LEGACY = "timing.index.", "local shard", "legacy pmap"
 JAX = "JAX"  # what the categories of a chart by version are
+_FAILED, _WHY_SHOWN = "failed: ", 90
 _VERSIONS_LISTED = 6  # of more the first and the last are named
 # What is asked about most of all that is measured; all of it is in the matrix.
 ACCESSES = {
@@ -127,6 +128,7 @@ def ratios(
             if (one := ratio(here[key], to)) is not None
         ]
         name = f"{plain(timed(timing))}, {topology}"
+        missing = _without(results, here, timing, topology, versions)
         figures += figure(
             Chart(
                 key=f"{anchor}-{safe_name(timing)}-{topology}",
@@ -140,12 +142,24 @@ def ratios(
                 log=True,
                 even=1.0,
                 joined=False,
-                note=_baselines(here, keys, to),
-                missing=_without(results, here, timing, topology, versions),
+                note=" ".join(
+                    filter(None, (_baselines(here, keys, to), *_failures(missing, versions)))
+                ),
+                missing=missing,
             ),
             _evidence(here, timing),
         )
     return Group(anchor, title, sentence, tuple(figures))
+
+
+def _failures(
+    missing: Mapping[tuple[str, int], str], versions: Sequence[TargetKey]
+) -> Iterator[str]:
+    """Yield a sentence per time that is missing because its program failed."""
+    for (name, at), why in missing.items():
+        if why.startswith(_FAILED):
+            text = shortened(why.removeprefix(_FAILED), _WHY_SHOWN)
+            yield f"No time of {name} on JAX {versions[at].jax}: {text}"
 
 
 def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to: str) -> str:
@@ -308,7 +322,7 @@ def _without(
                 why[words, at] = ABSENT[Verdict.REMOVED]
             elif some and some[0].failed:
                 how = worded(some[0].failed).removeprefix(f"{Verdict.KNOWN_DEVIATION.value}: ")
-                why[words, at] = f"failed: {how}"
+                why[words, at] = f"{_FAILED}{how}"
             elif clauses:
                 outcome = results.outcome(CellKey(clauses[0], target, name, topology))
                 why[words, at] = happened(outcome)

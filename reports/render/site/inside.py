@@ -203,13 +203,13 @@ def _cell(
     ran = [(key, one) for key, one in some if one.verdict in RAN]
     if not ran:
         return InsideCell(where.jax, NOT_RUN, "g-none")
-    found = [_effect(effects, where, kind, key, one) for key, one in ran]
-    bad = [one for one in found if one is not None]
+    found = [(key.clause, _effect(effects, where, kind, key, one)) for key, one in ran]
+    bad = [(clause, one) for clause, one in found if one is not None]
     if not bad:
         return InsideCell(where.jax, WORKS, "g-ok")
-    worst = min(bad, key=lambda one: one.rank)
-    works = len(found) - len(bad)
-    part = f"{works} of {len(found)} tests work" if works else ""
+    worst = min((one for _, one in bad), key=lambda one: one.rank)
+    works, failing = len(found) - len(bad), ", ".join(dict.fromkeys(clause for clause, _ in bad))
+    part = f"{works} of {len(found)} tests work, not {failing}" if works else ""
     return InsideCell(where.jax, worst.words, worst.css, part)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -119,7 +119,7 @@ class UpgradeView:
         if group is None:
             return None
         instead, still = self._replaced(self.pair.new), self._shown(self.pair.new)
-        notes = {cause_path(slug): "some of its tests meet another issue now" for slug in instead}
+        notes = {cause_path(slug): self._instead(by) for slug, by in instead.items()}
         notes |= {cause_path(slug): "in some tests only" for slug in still}
         notes |= {
             entry_href(self.effects.results, self.found, one): RAISES
@@ -225,20 +225,26 @@ class UpgradeView:
         """Return the known issues that have an effect on a side."""
         return self._of_side(side)[0]
 
-    def _replaced(self, side: Side) -> frozenset[str]:
-        """Return the known issues whose tests fail on a side by other issues."""
+    def _replaced(self, side: Side) -> Mapping[str, tuple[str, ...]]:
+        """Return the known issues whose tests fail on a side by other issues, with the others."""
         return self._of_side(side)[1]
 
-    def _of_side(self, side: Side) -> tuple[frozenset[str], frozenset[str]]:
+    def _instead(self, by: Sequence[str]) -> str:
+        """Return a note on the first of the issues that the tests of another meet now."""
+        causes = self.effects.results.causes
+        named = next((causes[slug].title for slug in by if slug in causes), "")
+        return "some of its tests meet another issue now" + (f": “{named}”" if named else "")
+
+    def _of_side(self, side: Side) -> tuple[frozenset[str], Mapping[str, tuple[str, ...]]]:
         where = Where(side.implementation, side.jax)
         known = self.effects.kept(issues)
         if where not in known:
             states = [(one.cause.cause, one.found(where)) for one in issues(self.effects)]
             known[where] = (
                 frozenset(slug for slug, found in states if found.effect is not None),
-                frozenset(slug for slug, found in states if found.state is State.OTHERWISE),
+                {slug: found.by for slug, found in states if found.state is State.OTHERWISE},
             )
-        found: tuple[frozenset[str], frozenset[str]] = known[where]
+        found: tuple[frozenset[str], Mapping[str, tuple[str, ...]]] = known[where]
         return found
 
     @property

@@ -148,7 +148,7 @@ def test_a_claim_explains_what_both_cells_do_as_it_says(
         ran("errors.a", TO, REFUSED),
     )
     assert one.by is by, case
-    assert (one.title == f"Documented claim: {STATEMENT}") is (by is By.DOCUMENT)
+    assert (one.title == f"As documented: {STATEMENT}") is (by is By.DOCUMENT)
 
 
 @pytest.mark.parametrize(("case", "wrong"), [("old", FROM), ("new", TO)])
@@ -219,7 +219,7 @@ def test_a_cause_that_ended_explains_the_step_in_which_it_showed() -> None:
     one = only(*records(findings=[finding("no error")]))
     assert (one.by, one.cause and one.cause.cause) == (By.ENDED, STAYS)
     assert one.group is Group.RAISES, "the program worked before"
-    assert one.title == f"The expected error is raised now. Before: Title of {STAYS}"
+    assert one.title == f"Raises the expected error now. Before: Title of {STAYS}"
 
 
 @pytest.mark.parametrize(

@@ -294,7 +294,7 @@ def test_a_title_is_not_what_an_earlier_step_of_the_test_does() -> None:
     )
 
     assert [entry.title for entry in found.entries] == [
-        "Another error than before. The test expects: What migrate-pmap.errors says"
+        "Another error than before, within the test “What migrate-pmap.errors says”"
     ]
 
 

@@ -259,7 +259,7 @@ def test_a_program_that_fails_by_another_issue_is_not_unaffected() -> None:
 
     [row] = [one for one in grid(effects, Use.PMAP).rows if one.title == f"Title of {ORDINARY}"]
     assert [cell.says for cell in row.cells] == [
-        "another issue: its tests raise because of it",
+        "its tests raise because of another issue",
         "error (one process)",
     ]
 

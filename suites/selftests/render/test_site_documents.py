@@ -363,8 +363,12 @@ def test_corrections_come_by_effect_and_claims_without_one_are_named() -> None:
 
 
 @pytest.mark.parametrize("one", corrections(), ids=lambda one: f"{one.file}-{one.line}")
-def test_a_correction_in_a_few_words_is_short(one: Correction) -> None:
+def test_a_correction_says_in_a_few_words_what_is_so_and_keeps_the_indentation(
+    one: Correction,
+) -> None:
     assert 1 < len(one.short.split()) <= MOST_WORDS
+    old, new = (len(text) - len(text.lstrip(" ")) for text in (one.old[0], one.new[0]))
+    assert old == new  # or a paragraph would leave its list
 
 
 def test_what_is_never_true_comes_first_and_what_is_the_platforms_last() -> None:

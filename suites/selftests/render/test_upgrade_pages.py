@@ -315,7 +315,8 @@ def test_what_ended_says_that_another_issue_is_in_its_place(tmp_path: Path) -> N
         )
     site = with_lines(render(loaded(tmp_path, records)))
     page = tree(site["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
-    assert "Title of ended (some of its tests meet another issue now)" in text_in(page)
+    note = "some of its tests meet another issue now: “Title of new”"
+    assert f"Title of ended ({note})" in text_in(page)
 
 
 def test_a_cause_lists_its_checks_with_their_marks(site: dict[str, str]) -> None:
