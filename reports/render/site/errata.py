@@ -192,7 +192,7 @@ def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asse
         "errata",
         page,
         "Documentation errors",
-        "What JAX's documents say and the newest JAX does not do; corrections.patch mends it.",
+        "What JAX's documents say and the newest JAX does not do, and corrections.patch.",
     )
     yield Asset(WHOLE, lambda: whole(page))
     if page.corrections:

@@ -15,6 +15,7 @@ from reports.analysis.issues.derive import issue_of
 from reports.analysis.issues.places import KINDS, ONE, SEVERAL, Where, jax_versions
 from reports.render.site.names import clause_path, implementation_words
 from reports.render.site.page import Page
+from reports.render.site.text import plain
 from reports.store.order import LEGACY, NEW
 from reports.store.outcomes import RAN, CellKey, Outcome
 from reports.store.results import Results
@@ -208,7 +209,9 @@ def _cell(
     if not bad:
         return InsideCell(where.jax, WORKS, "g-ok")
     worst = min((one for _, one in bad), key=lambda one: one.rank)
-    works, failing = len(found) - len(bad), ", ".join(dict.fromkeys(clause for clause, _ in bad))
+    works = len(found) - len(bad)
+    titles = (effects.results.clauses[one].title.rstrip(".") for one in dict(bad))
+    failing = ", ".join(f"“{plain(title)}”" for title in titles)
     part = f"{works} of {len(found)} tests work, not {failing}" if works else ""
     return InsideCell(where.jax, worst.words, worst.css, part)
 

@@ -117,7 +117,7 @@ _PAGES = (
         "errata.html",
         "errata · erratum · documentation · docs · guide · wrong documentation · outdated"
         " · migrate_pmap · migrate_pmap wrong · migrate_pmap errors"
-        " · false statements · migration guide · documentation errors",
+        " · false statements · migration guide · documentation errors · patch · corrections",
         "Claims of JAX's documents that do not hold, with what holds instead.",
         lambda results: results.claims and results.targets,
     ),

@@ -312,7 +312,7 @@ def _signal_words(message: Message) -> tuple[str, ...]:
     """Return common names for the end of a process by a signal."""
     if message.sort is not Sort.SIGNAL:
         return ()
-    named = {"SIGSEGV": "segfault", "SIGABRT": "abort"}
+    named = {"SIGSEGV": "segfault · segmentation fault", "SIGABRT": "abort"}
     return ("crash", *(word for name, word in named.items() if name in message.title))
 
 

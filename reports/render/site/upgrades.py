@@ -46,7 +46,7 @@ from reports.render.site.names import Link, cause_path, clause_path
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair, pairs
 from reports.render.site.removed import Removed, removed_between
-from reports.render.text.upgrade import SILENT, counted, missing, silently
+from reports.render.text.upgrade import SILENT, missing, silently
 from reports.store.order import SHARD_MAP
 
 Compared = TypeVar("Compared")
@@ -219,7 +219,7 @@ class UpgradeView:
             return ""
         old, new = self.pair.old, self.pair.new
         before = f"on JAX {old.jax}" if old.jax != new.jax else f"under {side_words(old)}"
-        return f" (already so {before}; now in {counted(entry.programs, 'more test')})"
+        return f" (already so {before}, in fewer tests)"
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""

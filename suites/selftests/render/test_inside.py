@@ -40,7 +40,7 @@ def test_one_process_and_several_have_their_own_answer() -> None:
 
     assert (transform, jit.says) == ("jax.jit", "works")
     assert scan == InsideCell(
-        "0.9.0", "error", scan.css, "1 of 2 tests work, not silences.of-map.scan"
+        "0.9.0", "error", scan.css, "1 of 2 tests work, not “Title of silences.of-map.scan”"
     )
     says = {row.implementation: [cell.says for cell in row.cells] for row in several.rows}
     assert says == {"legacy_pmap": ["works", "not run"], "new_pmap": ["not run", "wrong values"]}
