@@ -13,10 +13,11 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from conformance.model.records import Cause
+from conformance.model.records import Cause, TargetKey
 from reports.analysis.effects.derive import of_job
 from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.remedies import Help
 from reports.analysis.effects.rewrites import rewrites
 from reports.store.order import implementation_order, topology_order
 from reports.store.outcomes import RAN, CellKey, Outcome
@@ -186,15 +187,26 @@ def averts(effects: Effects, hazard: Hazard, jax: str) -> str:
     """Return what averts it in a version, for the first implementation that shows it; "" if
     nothing.
 
-    That is its known issue's edit, if what shows that it works was run.
+    That is its known issue's edit, if what shows that it works was run. Without a known issue, it
+    is what the first test that fixes one of the programs does, if that works.
     """
-    if hazard.cause is None:
-        return ""
     targets = dict.fromkeys(key.target for key in hazard.shown if key.target.jax == jax)
     found = (
-        effects.remedies.edit(hazard.cause, name, target)
+        _fix(effects, hazard, name, target)
+        if hazard.cause is None
+        else effects.remedies.edit(hazard.cause, name, target)
         for name in hazard.implementations
         for target in targets
         if hazard.topologies(name, jax)
     )
     return next(filter(None, found), "")
+
+
+def _fix(effects: Effects, hazard: Hazard, implementation: str, target: TargetKey) -> str:
+    remedies = effects.remedies
+    works = (
+        clause
+        for clause in remedies.of_clauses(hazard.clauses)
+        if remedies.at(clause, implementation, target).help is Help.WORKS
+    )
+    return next((f"{effects.results.clauses[one].title} (`{one}`)" for one in works), "")

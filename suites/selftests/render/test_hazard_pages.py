@@ -291,6 +291,27 @@ def test_a_hazard_says_what_averts_it_in_the_newest_version_that_has_it(page: El
     assert "For other versions or other effects of this known issue: Do that." in text
 
 
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [("conforms", "Title of errors.fix (errors.fix)"), ("deviates", "No workaround is known.")],
+)
+def test_without_a_known_issue_what_fixes_the_program_averts_it_if_that_works(
+    verdict: str, said: str, tmp_path: Path
+) -> None:
+    wrong = {"verdict": "known deviation", "findings": [WRONG], "deviation": deviation(cause="")}
+    records = [
+        target("0.9.0"),
+        claim("migrate-pmap.errors"),
+        program("errors.a"),
+        program("errors.fix", fixes="errors.a"),
+        ran("errors.a", "new_pmap@0.9.0", returned([2.0]), **wrong),
+        ran("errors.fix", "new_pmap@0.9.0", returned([1.0]), verdict=verdict),
+    ]
+    page = tree(render(loaded(tmp_path, records))["hazards.html"])
+    [found] = [one for one in page.iter("details") if one.get("id", "").startswith("wrong-num")]
+    assert said in text_in(found)
+
+
 def test_a_mistake_that_has_a_name_is_wrong_numbers_whatever_was_expected(tmp_path: Path) -> None:
     saw = "it is this process's part of its own data: returned [2.]"
     refused = finding(saw, "error")
