@@ -300,8 +300,8 @@ def trained(state: Any, x: Any) -> Any:
     return {"weights": state["weights"] - first, "first": first, "second": second}
 
 
-def _one_more(place: Place) -> float:
-    """What the gradients of one device need, by which two calls can differ."""
+def _difference(place: Place) -> float:
+    """By how much two calls can differ: the resolution, and the gradients of one device."""
     return RESOLUTION + 1 / LEAVES / place.topology.devices_per_process
 
 
@@ -336,7 +336,7 @@ def state_after(place: Place) -> Any:
                 donated=figured(
                     "saved",
                     "no more than without donation, and at most the state is saved",
-                    lambda place, seen: bool(-_one_more(place) <= seen <= 1 + RESOLUTION),
+                    lambda place, seen: bool(-_difference(place) <= seen <= 1 + RESOLUTION),
                     at_most=True,  # that nothing is saved is no more than without
                 ),
                 values=returns(state_after),

@@ -203,6 +203,9 @@ def averts(effects: Effects, hazard: Hazard, jax: str) -> str:
 
 
 def _fix(effects: Effects, hazard: Hazard, implementation: str, target: TargetKey) -> str:
+    """Return the title and the id of the first test that fixes a hazard's program and works; ""
+    if none does.
+    """
     remedies = effects.remedies
     works = (
         clause

@@ -226,11 +226,11 @@ class UpgradeView:
         return self._of_side(side)[0]
 
     def _replaced(self, side: Side) -> Mapping[str, tuple[str, ...]]:
-        """Return the known issues whose tests fail on a side by other issues, with the others."""
+        """Return the issues by which tests of a known issue fail on a side, by that issue."""
         return self._of_side(side)[1]
 
     def _instead(self, by: Sequence[str]) -> str:
-        """Return a note on the first of the issues that the tests of another meet now."""
+        """Return a note that an issue's tests meet other issues now, with the first one's title."""
         causes = self.effects.results.causes
         named = next((causes[slug].title for slug in by if slug in causes), "")
         return "some of its tests meet another issue now" + (f": “{named}”" if named else "")
