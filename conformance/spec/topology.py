@@ -22,7 +22,7 @@ ONE_AND_FOUR = ("1x8", "4x2")
 ONE_AND_SEVERAL = ("1x8", "2x2", "4x2")
 
 # Why a clause of one process leaves several out, where they have clauses that differ.
-APART = "several processes have clauses of their own"
+APART = "other tests cover several processes"
 
 
 MOST_CHARACTERS = 9  # of a topology, such as 9999x9999

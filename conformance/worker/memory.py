@@ -28,9 +28,10 @@ LOOK_S = 0.005
 STEADY_LOOKS = 3
 MOST_LOOKS = 100
 
-# The GNU C library's parameter: blocks of this size or more are mapped each for itself.
-MMAP_THRESHOLD = -3  # its number
-LARGE_BYTES = 2**17  # its value in a process that has freed no mapped block yet
+# The GNU C library's parameters, by its numbers: blocks of this size or more are mapped each for
+# itself, and so many free bytes at a heap's end return to the system.
+MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1
+LARGE_BYTES = 2**17  # both in a process that has freed no mapped block yet
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
@@ -117,7 +118,8 @@ class ResidentMemory:
     def __init__(self) -> None:
         tune = getattr(ctypes.CDLL(None), "mallopt", None)
         if tune is not None:
-            tune(MMAP_THRESHOLD, LARGE_BYTES)
+            for parameter in (MMAP_THRESHOLD, TRIM_THRESHOLD):
+                tune(parameter, LARGE_BYTES)
 
     def level(self) -> int:
         """Return the process's resident bytes, once the allocator has returned what is free."""

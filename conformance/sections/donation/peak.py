@@ -36,7 +36,7 @@ RESOLUTION = 0.15  # of the argument; the known allocation shows that a peak is 
 
 MULTIPLE = "memory"  # the key that the report reads
 
-OF_MEMORY = "memory is a process's own: its peak is that of one or of two"
+OF_MEMORY = "the peak is that of one process's memory"
 
 NO_EXTRA = "migrate-pmap.donation-no-extra-memory"
 ROWS_CUT_OUT = "rows-cut-out-where-they-lie"

@@ -38,9 +38,7 @@ GONE = "it left JAX in 0.10.0, and up to 0.9.2 it returned and raised what is ex
 NAMED_FROM = "0.8.2"  # the release from which on both functions return a NamedSharding
 
 # Why most kinds of arguments are tried in one process.
-OWN_DEVICES = (
-    "the array lies on this process's own devices; other kinds of arguments are tried with several"
-)
+OWN_DEVICES = "the array is on this process's devices only"
 
 # JAX's dtype of each NumPy dtype that it does not keep, as 64 bits are not enabled.
 NARROWED = {"float64": "float32", "int64": "int32", "complex128": "complex64"}

@@ -54,7 +54,7 @@ HALF_AN_ARRAY = 0.5
 # them are let go before the next are made is a matter of threads: 2.3 to 4.3 were seen.
 MOST_ARRAYS = 5
 
-OWN_MEMORY = "a peak is that of one process's memory, whatever the others hold"
+OWN_MEMORY = "the peak is that of one process's memory"
 
 
 def between(

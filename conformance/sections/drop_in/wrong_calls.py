@@ -47,7 +47,7 @@ STRING_STACKED = "expected ArrayLike, got a of type <class 'str'>"
 OBJECT = "of type '<class 'object'>' is not a valid JAX type"
 OBJECT_STACKED = "requires ndarray or scalar arguments, got <class 'object'> at position 0"
 
-NO_OTHER_PROCESS = "it is refused, or not, before anything is placed: no other process is asked"
+NO_OTHER_PROCESS = "the result does not depend on the number of processes"
 
 WIDTH = 3
 

@@ -35,7 +35,7 @@ AS_JIT_CLAIM = "migrate-pmap.incompatible-devices-as-jit"
 IN_AXES_CLAIM = "migrate-pmap.fix-redefine-in-axes"
 
 POSITIONAL_ONLY = "a keyword argument is refused whatever it is: errors.arguments.keyword"
-PART_OF_A_PROCESS = "the map is over half of a process's devices, of which 4x2 has two"
+PART_OF_A_PROCESS = "the test needs more than two devices in a process"
 
 _IDS = r"\[\d+(, \d+)*\]"
 

@@ -179,7 +179,7 @@ def hand_made_swapped(impl: Implementation, cluster: Cluster, swapped: Swapped) 
     fact=MISALIGNED_FACT,
     topologies=FOUR_PROCESSES,
     deadline_s=HANG_S,
-    left_out="with two processes it is the same",
+    left_out="two processes show the same as four",
     expect=everywhere(
         every(
             in_steps(returns(counted), ALIGNED),

@@ -44,7 +44,7 @@ CLAIM = "migrate-pmap.fix-device-put-named-sharding"
 BY_MESH = "errors.incompatible-devices.fix-device-put"
 BY_MAKE_MESH = "errors.incompatible-devices.fix-device-put-make-mesh"
 FACT = "errors.incompatible-devices.fix-device-put{mesh}"
-NOT_HELD = "a process cannot put from devices that it does not hold"
+NOT_HELD = "a process cannot copy from another process's devices"
 ROWS_DOUBLED = times(2, WHERE["one-device"])
 
 DEFAULTS = Defaults(claim=CLAIM, needs=devices(2), topologies=ONE_AND_FOUR, fact=FACT)
@@ -98,7 +98,7 @@ def fix_device_put(impl: Implementation, cluster: Cluster) -> None:
     fact=BY_MAKE_MESH,
     fixes="errors.incompatible-devices.one-device",
     needs=devices(2),
-    left_out="as written, without devices=, its mesh is over all processes: a pmap's is not",
+    left_out="in several processes, this mesh has devices of other processes",
     expect=everywhere(remedied(doubled(2))),
 )
 def fix_device_put_make_mesh(impl: Implementation, cluster: Cluster) -> None:
@@ -255,7 +255,7 @@ def put_output(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     ),
     fixes="errors.incompatible-devices.output-and-one-device-added",
     topologies=ONE_PROCESS,
-    left_out="an array on one device meets an output in the same process",
+    left_out="the array and the output are in one process",
     expect=everywhere(remedied(times(3, WHERE["one-device"]))),
 )
 def put_outside(impl: Implementation, cluster: Cluster, mesh: Making) -> None:

@@ -128,7 +128,7 @@ def one_row_inside_shard_map(impl: Implementation, cluster: Cluster) -> None:
     "errors.context-mesh.shard-map-inside",
     claim=SILENCE,
     needs=devices(8),
-    left_out="what a body computes of its row is its device's own affair",
+    left_out="the body uses its own device's row only",
     expect=nested(doubled(3)),
 )
 def shard_map_inside(impl: Implementation, cluster: Cluster) -> None:
@@ -143,7 +143,7 @@ def shard_map_inside(impl: Implementation, cluster: Cluster) -> None:
     claim=SILENCE,
     cause="shard-map-inside-pmap-refused",
     needs=devices(8),
-    left_out="what a body computes of its row is its device's own affair",
+    left_out="the body uses its own device's row only",
     expect={
         LEGACY_PMAP: not_applicable(
             "it traces the shard_map and raises, after which nothing proves which pmap ran: the "

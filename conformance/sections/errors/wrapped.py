@@ -32,7 +32,7 @@ OTHER_SHARDINGS = "^Computation was compiled for input shardings that disagree w
 
 DEFAULTS = Defaults(
     needs=devices(COUNT),
-    left_out="in several processes, new pmap under jit raises, or uses local devices only",
+    left_out="new pmap under jit raises there, or uses local devices only",
 )
 
 
@@ -153,7 +153,7 @@ GIVEN: Mapping[str, Given] = table(
     claim=LOWERED,
     title="A compiled stage is called with {given.text}.",
     fact="errors.lowered.given",
-    left_out="in several processes a stage takes global arrays: errors.lowered.several-processes",
+    left_out="errors.lowered.several-processes tests several processes",
     cause=lambda given: "" if given.taken else "argument-elsewhere-refused",
     expect=lambda given: (
         everywhere(twice(returns(doubled(WIDTH))))
@@ -178,7 +178,7 @@ def stage_given(impl: Implementation, cluster: Cluster, given: Given) -> None:
         "A jit with `in_shardings` is called twice with an array on its devices in another order."
     ),
     fresh=True,
-    left_out="the order of devices is one process's as well as several's",
+    left_out="the result does not depend on the number of processes",
     expect=of_jax(twice(returns(doubled(WIDTH)))),
 )
 def jit_in_shardings(impl: Implementation, cluster: Cluster) -> None:

@@ -30,7 +30,7 @@ LIES = "lies"  # the local devices of the rows of its results, in order
 GIVEN_UP = "given up"  # of each array that a step donated, whether it is deleted
 MOVED = "moved"
 
-IN_ONE_PROCESS = "each process runs the same program on its own devices"
+IN_ONE_PROCESS = "each process runs the same program on its own devices only"
 
 Turn = Callable[[int], Any]
 

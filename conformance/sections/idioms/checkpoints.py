@@ -64,7 +64,7 @@ FORMS: Mapping[str, Form] = table(
         one_copy=False,
         requires=ORBAX,
         topologies=ONE_PROCESS,
-        left_out="in several processes orbax refuses it",
+        left_out="orbax raises in several processes",
     ),
     Form(
         "orbax-one-copy",
@@ -81,7 +81,7 @@ FORMS: Mapping[str, Form] = table(
         unpickled,
         one_copy=False,
         topologies=ONE_PROCESS,
-        left_out="in several processes the arrays of shard_map are no process's own",
+        left_out="in several processes, no process has the whole array",
     ),
     Form(
         "flax-bytes",

@@ -128,7 +128,7 @@ def in_a_jit() -> Defaults:
 
 def of_the_mapped(idiom: Idiom) -> str:
     """Why a pattern without a mapped function is not run in several processes."""
-    return "the mapped program is run in one process" if idiom.left_out else ""
+    return "the same pattern under pmap runs in one process only" if idiom.left_out else ""
 
 
 NO_ERROR = in_steps(ENDS_WELL, *STEPS)

@@ -58,7 +58,7 @@ def faked() -> dict[str, Any]:
 @clause(
     "idioms.faking.fake-pmap",
     claim="pmap-silence.wrappers-of-libraries",
-    left_out="a process of its own, with one device, is asked",
+    left_out="the test starts its own process, with one device",
     requires=("chex",),
     expect=of_jax(
         in_steps(

@@ -215,7 +215,9 @@ HELPERS: Mapping[str, Idiom] = table(
     idiom=HELPERS,
     claim="pmap-silence.helpers-around-maps",
     topologies=lambda idiom: ONE_PROCESS if idiom.key == PUT else ONE_AND_TWO,
-    left_out=lambda idiom: "device_put takes the rows of one process" if idiom.key == PUT else "",
+    left_out=lambda idiom: (
+        "device_put uses the rows of one process only" if idiom.key == PUT else ""
+    ),
 )
 def run(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a map, with helpers of a project's own."""

@@ -64,7 +64,7 @@ def both(kind: str) -> Expectation:
     library=LIBRARIES,
     claim=CLAIM,
     title="Importing {library.module} does not change which pmap runs by default.",
-    left_out="a process of its own is asked",
+    left_out="the test starts its own process",
     requires=lambda library: (library.key,),
     expect=of_jax(
         by_release(NEW_BY_DEFAULT, before=both("legacy pmap"), since=both("new pmap")),

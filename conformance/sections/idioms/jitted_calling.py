@@ -224,7 +224,7 @@ CALLING: Mapping[str, Idiom] = table(
     "idioms.jit.{idiom}",
     idiom=CALLING,
     topologies=ONE_PROCESS,
-    left_out="the mapped programs are run in one process",
+    left_out="the same pattern under pmap runs in one process only",
 )
 def call(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """Run a loop around a plain jit that is called in one of these ways."""

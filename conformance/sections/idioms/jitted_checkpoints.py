@@ -56,7 +56,7 @@ FORMS: Mapping[str, Form] = table(
         unpickled,
         one_copy=True,
         topologies=ONE_PROCESS,
-        left_out="the mapped program is run in one process",
+        left_out="the same pattern under pmap runs in one process only",
     ),
     Form(
         "flax-bytes",

@@ -29,7 +29,7 @@ from conformance.spec.topology import ONE_AND_FOUR, ONE_PROCESS
 from conformance.worker.protocols import Cluster, Implementation
 
 FETCH = "fetch"  # the sort whose purpose is to fetch to the host
-FEW_ROWS = "a process of four has but two rows, and cannot fetch an array of all processes"
+FEW_ROWS = "with four processes, each has only two rows"
 IN_ONE_PROCESS: Mapping[str, Form] = table(
     Form("pair", "`x[:2]`", lambda x: x[:2], bounces=True, sort="slice"),
     Form("asarray", "`np.asarray(x)[0]`", lambda x: np.asarray(x)[0], bounces=True, sort=FETCH),

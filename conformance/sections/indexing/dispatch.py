@@ -111,9 +111,7 @@ def dispatch(impl: Implementation, cluster: Cluster, program: Program) -> None:
     counted(cluster, "call", mapped.function, x)
 
 
-UNDER_JIT_ELSEWHERE = (
-    "several processes: what the psum is under jit is indexing.under-jit.psum's question"
-)
+UNDER_JIT_ELSEWHERE = "indexing.under-jit.psum tests several processes"
 
 
 def _faster(program: Program) -> Expectation:
@@ -176,7 +174,7 @@ NOT_IMPLEMENTED = raises(
     claim="pmap-silence.transforms-span-processes",
     title="A psum of a mapped function under jit has the same value as at the top level.",
     fact="indexing.under-jit.psum",
-    left_out="several processes: indexing.under-jit.psum",
+    left_out="indexing.under-jit.psum tests several processes",
     expect=everywhere(SPANS),
 )
 @DEFAULTS.clause(
@@ -204,7 +202,7 @@ def psum_under_jit(impl: Implementation, cluster: Cluster) -> None:
 @clause(
     "indexing.under-jit.and-by-itself",
     claim="pmap-silence.transforms-of-the-map",
-    left_out="several processes: indexing.under-jit.psum",
+    left_out="indexing.under-jit.psum tests several processes",
     expect=everywhere(
         steps(
             by_itself=returns(ONE.model),

@@ -33,7 +33,7 @@ from conformance.worker.protocols import Cluster, Implementation
 from conformance.worker.racing import SHOWN, start_of
 
 WHOLE = "migrate-pmap.int-index-moves-whole-array"
-OF_ALL = "several processes: indexing.whole-of-all-processes"
+OF_ALL = "indexing.whole-of-all-processes tests several processes"
 OF_NAMED_SHARDING = not_applicable("the statement is about arrays with a NamedSharding")
 OF_PMAP_SHARDING = not_applicable("the statement is about arrays with a PmapSharding")
 

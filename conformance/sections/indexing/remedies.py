@@ -292,7 +292,7 @@ def runs_through(names: tuple[str, ...]) -> Expectation:
 @clause(
     "indexing.stack-trace.zero",
     claim="migrate-pmap.index-stack-trace",
-    left_out="one process is enough: each runs the same functions",
+    left_out="the result does not depend on the number of processes",
     needs=devices(2),
     expect={
         LEGACY_PMAP: OF_NEW,

@@ -74,7 +74,7 @@ def _row_of(index: Index) -> Callable[[Place], Any]:
     claim="migrate-pmap-later.fix-static-range",
     title="Indexing with an index from `{index.text}` reads the row by a {index.path}",
     fact="indexing.static",
-    left_out="what is traced does not depend on the processes",
+    left_out="the result does not depend on the number of processes",
     expect=lambda index: of_jax(
         every(
             twice(returns_array(_row_of(index))),

@@ -203,7 +203,7 @@ def where_jitted(wrapper: Wrapper) -> tuple[str, ...]:
 
 def left_out(wrapper: Wrapper) -> str:
     """Return why the variant without jit is tested in one process only."""
-    return "" if wrapper.key == "jit" else "under jit it is asked in several processes too"
+    return "" if wrapper.key == "jit" else "the tests under jit cover several processes"
 
 
 def refused(axes: Axes, layout: Layout) -> Expectation:

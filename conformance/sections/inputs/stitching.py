@@ -67,7 +67,7 @@ def loaded_here(place: Place) -> Any:
 @clause(
     "inputs.stitch.example-data",
     claim=EXAMPLE,
-    left_out="each process makes its own data, and NumPy refuses the first",
+    left_out="NumPy raises before any array is made",
     expect=of_jax(returns(loaded_here)),
 )
 def example_as_written(impl: Implementation, cluster: Cluster) -> None:

@@ -24,7 +24,7 @@ HEARTBEAT_S = 5
 QUIET_S = 18.0  # more than three timeouts of the heartbeat, after which a lost peer is known
 SHORT_S = 8.0  # if all processes live on: anything longer cannot be distinguished from a hang
 DEADLINE_S = 240.0  # of a cell, in which the machine may be loaded; its job ends before it
-OF_A_JOB = "the probe's own job has the processes that it is about"
+OF_A_JOB = "the test starts its own processes"
 
 FATAL = "Terminating process because the JAX distributed service detected fatal errors"
 

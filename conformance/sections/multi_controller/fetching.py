@@ -260,7 +260,7 @@ FORMS: Mapping[str, Form] = table(
     title="`{form.text}` of each process's NumPy rows.",
     fact="multi_controller.gather",
     topologies=SEVERAL_PROCESSES,
-    left_out="of one process's rows: outputs.host.allgather",
+    left_out="outputs.host.allgather tests one process",
     expect=lambda form: of_jax(
         twice(returns_host(form.model, mistakes={"this process's own rows": only_own}))
     ),

@@ -30,7 +30,7 @@ from conformance.spec.topology import ONE_PROCESS
 from conformance.worker.launchers import OPEN_MPI, SLURM, Launcher, launched
 from conformance.worker.protocols import Cluster, Implementation
 
-ONE_MACHINE = "all processes of the job run on one machine"
+ONE_MACHINE = "the test starts its own processes"
 
 # --- Launchers ------------------------------------------------------------------------------------
 

@@ -242,7 +242,7 @@ AXIS_SIZES: Mapping[str, AxisSize] = table(
     title="`axis_size=` with {size.text}, in several processes.",
     needs=processes(2),
     left_out=lambda size: (
-        "2x2, where half is one process: multi-process-axis-size.own"
+        "with two processes, half of the devices are one process's: multi-process-axis-size.own"
         if size.topologies == FOUR_PROCESSES
         else ""
     ),

@@ -191,7 +191,9 @@ def asked(transform: Transform, collective: Collective) -> bool:
         SEVERAL_PROCESSES if collective.key in ("psum", "axis-index") else FOUR_PROCESSES
     ),
     left_out=lambda collective: (
-        "" if collective.key in ("psum", "axis-index") else "2x2: what psum spans, these span too"
+        ""
+        if collective.key in ("psum", "axis-index")
+        else "psum is tested there, and these use the same devices"
     ),
     expect=columns,
 )

@@ -29,7 +29,7 @@ DEADLINE_S = 120.0
 ENQUEUED, AWAITED = "all stages enqueued", "each stage awaited"
 # The first stage is done with the last microbatch before the second is with the last but one.
 OVERLAPS = "overlaps"
-OTHER_PROCESSES = "multi_controller.transfer-address hands microbatches to other processes"
+OTHER_PROCESSES = "multi_controller.transfer-address tests several processes"
 
 
 def batch(number: int) -> Any:

@@ -27,7 +27,7 @@ from conformance.worker.protocols import Cluster, Implementation
 
 WIDTH = 3
 MESH = "the mesh"
-UNINITIALIZED = "one process is not made part of a job, and its devices have no slice_index"
+UNINITIALIZED = "a single process has no slices"
 
 
 @described("0 for each device")

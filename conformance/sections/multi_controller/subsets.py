@@ -33,7 +33,7 @@ from conformance.worker.protocols import Cluster, Implementation
 DEFAULTS = Defaults(
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
-    left_out="in one process every device is its own",
+    left_out="one process owns all devices",
 )
 
 

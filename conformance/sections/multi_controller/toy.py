@@ -26,7 +26,7 @@ from conformance.spec.topology import (
 )
 from conformance.worker.protocols import Cluster, Implementation
 
-EIGHT_DEVICES = "the toy program is written for eight devices"
+EIGHT_DEVICES = "the documented program needs eight devices"
 BETWEEN = 131072  # what the tutorial's ids of neighbouring processes differ by
 
 DEFAULTS = Defaults(claim="multi-process.toy-equal-result", topologies=FOUR_PROCESSES)

@@ -25,9 +25,7 @@ from conformance.spec.texts import described
 from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
 from conformance.worker.protocols import Cluster, Implementation
 
-ADDRESS = (
-    "the transfer address that JAX's error asks for is read before the first device is touched"
-)
+ADDRESS = "the option that such transfers need must be set before the devices are used"
 
 DEFAULTS = Defaults(topologies=ONE_AND_SEVERAL, left_out=ADDRESS)
 

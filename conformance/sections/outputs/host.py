@@ -153,7 +153,7 @@ def fetched_unless_elsewhere(way: Way) -> Columns:
     claim=CONVERTING,
     title="`{way.text}` of a mapped function's output",
     topologies=ONE_PROCESS,
-    left_out="in several processes: outputs.not-here.{way}",
+    left_out="outputs.not-here.{way} tests several processes",
     expect=fetched,
 )
 @family(

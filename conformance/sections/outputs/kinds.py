@@ -132,7 +132,7 @@ class Kind:
         """Return why the kind is tested in one process only, if it is."""
         if self.topologies == ONE_AND_TWO:
             return ""
-        return "it lies on this process's devices, however many others there are"
+        return "the array is on this process's devices only"
 
     def values(self, name: str) -> OfEachStep:
         """NumPy's `x[0]`, and by name what it might be taken for."""

@@ -248,7 +248,7 @@ NEEDS_ASARRAY = {
 @clause(
     "outputs.reductions.reshape-under-jit",
     claim=f"{CLAIM}reshape-under-jit",
-    left_out="in several processes: outputs.reductions.reshape-under-jit.processes",
+    left_out="outputs.reductions.reshape-under-jit.processes tests several processes",
     needs=devices(4),
     expect=NEEDS_ASARRAY,
 )
@@ -269,7 +269,7 @@ def reshape_under_jit(impl: Implementation, cluster: Cluster) -> None:
     "outputs.reductions.asarray-under-jit",
     claim=f"{CLAIM}fix-asarray-under-jit",
     fixes="outputs.reductions.reshape-under-jit",
-    left_out="in several processes: outputs.reductions.asarray-under-jit.processes",
+    left_out="outputs.reductions.asarray-under-jit.processes tests several processes",
     expect=of_pmaps(RESHAPED, ABOUT_PMAP),
 )
 @clause(

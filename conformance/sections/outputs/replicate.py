@@ -50,7 +50,7 @@ def _leading(place: Place, s: Mapping[str, Any]) -> bool:
     return s["mesh"].get(first) == here == len(s["devices"]) and not any(s["spec"][1:])
 
 
-ONE_PROCESS_SHOWS_ALL = "flax's replicate stacks over this process's devices, however many others"
+ONE_PROCESS_SHOWS_ALL = "replicate uses this process's devices only"
 
 DEFAULTS = Defaults(claim=STACKS, left_out=ONE_PROCESS_SHOWS_ALL, requires=("flax",))
 

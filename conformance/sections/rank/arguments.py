@@ -112,7 +112,7 @@ def not_one_each(count: int) -> Expectation:
 
 MORE = "pmap-silence.more-rows-than-devices"
 FEWER = "pmap-silence.fewer-rows-than-devices"
-OTHERWISE_IN_SEVERAL = "in several processes it is refused: rank.rows.several-processes.*"
+OTHERWISE_IN_SEVERAL = "rank.rows.several-processes.* tests several processes"
 
 DEFAULTS = Defaults(
     claim=FEWER,

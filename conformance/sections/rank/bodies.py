@@ -42,7 +42,7 @@ OUTCOME = "rank outcome"  # under which a step notes the class that it fell into
 UNCHANGED = ("unchanged", "unchanged again")
 # The topologies on which an unchanged body is tested, and the reason for leaving out others.
 SAMPLE = Place(Topology(1, 8), 0)
-ONE_BLOCK = "a body of one device's block alone: no process sees another's"
+ONE_BLOCK = "the body uses its own device's block only"
 
 ADJUSTED = ("squeezed", "squeezed again", "indexed", "indexed again")
 

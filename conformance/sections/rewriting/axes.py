@@ -35,7 +35,7 @@ from conformance.worker.protocols import Cluster, Implementation
 GRID = (4, 2)  # devices of the document's mesh of two axes
 
 OF_NESTS = "the clause is about pmap inside pmap"
-ALL_DEVICES_HERE = "the example's grid is of one process's devices: pmap's rows are its own"
+ALL_DEVICES_HERE = "the documented example has one process"
 OF_ITS_PROGRAM = "the clause is about shard_map's program"
 
 

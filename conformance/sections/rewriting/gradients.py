@@ -28,9 +28,7 @@ WEIGHTS = np.array([1, 2, 3], np.float32)
 UNCHECKED = "pmap-silence.gradient-check-vma"  # the claim of what is done without the check
 OF_THE_OPTION = "check_vma is an option of shard_map"
 # The reason why gradients through the mapped function are taken in one process.
-ANOTHER_NUMBER = (
-    "what is differentiated is another number in each process: pmap's output there is its own rows"
-)
+ANOTHER_NUMBER = "the differentiated sum differs between processes"
 OF_THE_CAST = "pmap does not tell varying values from others"
 
 

@@ -116,7 +116,9 @@ def fact_of(collective: Collective, check: Check) -> str:
         ONE_AND_FOUR if loss.key == "squared" and check.vma else ONE_PROCESS
     ),
     left_out=lambda loss, check: (
-        "" if loss.key == "squared" and check.vma else "the squared loss runs in four processes"
+        ""
+        if loss.key == "squared" and check.vma
+        else "the tests with a squared loss cover several processes"
     ),
     expect=lambda collective, loss, check: check.columns(pays_back(collective, loss)),
 )

@@ -13,7 +13,7 @@ COUNT = 8  # the tutorial's devices
 SIZE = 32  # and elements
 LOCAL = SIZE // COUNT  # elements per device
 
-ABOUT_JIT = "the tutorial is about jit and shard_map"  # it does not know pmap
+ABOUT_JIT = "the documented example uses jit and shard_map"  # it does not know pmap
 
 P = jax.sharding.PartitionSpec
 

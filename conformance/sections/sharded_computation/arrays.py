@@ -103,7 +103,7 @@ HELD_TWICE = [[48.0 + 8 * column, 2] for _ in range(2) for column in range(4)]
 HELD_ONCE = [[48.0 + 4 * column, 1] for column in range(8)]
 
 
-ONE_TABLE = "the tutorial shows all eight devices of one process"
+ONE_TABLE = "the documented example has one process with eight devices"
 
 DEFAULTS = Defaults(needs=devices(COUNT), left_out=ONE_TABLE)
 

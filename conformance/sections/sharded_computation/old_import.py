@@ -42,7 +42,7 @@ def _once(place: Any, seen: Any) -> bool:
     claim="sharded-computation.shard-map-import",
     title="From JAX 0.8.0, importing jax.experimental.shard_map warns once per process.",
     cause="old-shard-map-import-warns-once",
-    left_out="an import is a process's own affair",
+    left_out="the result does not depend on the number of processes",
     deadline_s=DEADLINE_S,
     expect=of_jax(
         by_release(

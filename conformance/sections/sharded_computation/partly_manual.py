@@ -30,7 +30,7 @@ Grid = NDArray[Any]
 
 CLAIM = "pmap-silence.partly-manual-maps"
 NO_FORM = "a pmap is over one axis"
-LEFT_OUT = "that the forms differ shows in one process as in several"
+LEFT_OUT = "the result does not depend on the number of processes"
 ROWS, COLUMNS = 2, 4  # devices along the axes i and j
 SHAPE = (8, 4)
 FACTORS = np.array([1, 2, 3, 4], np.float32)

@@ -22,7 +22,7 @@ from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.protocols import Cluster
 
-ONE_TABLE = "the page shows all eight devices of one process"
+ONE_TABLE = "the documented example has one process with eight devices"
 
 GRID = {"X": 4, "Y": 2}
 LINE = {"A": 8}

@@ -28,7 +28,7 @@ CALL = "the call"  # the one step of a call that is to be refused
 CONTROL = "a plain map"  # which shows what is under test, where the step itself calls no map
 ANSWER = "answer"
 WIDTH = 3
-ONE_PROCESS_ALONE = "what a process alone decides; several processes: multi_controller"
+ONE_PROCESS_ALONE = "one process decides this alone; multi_controller tests several"
 
 
 @dataclass(frozen=True, slots=True)

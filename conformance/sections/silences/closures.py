@@ -30,7 +30,7 @@ EXPLICIT_MESH = "a pmap makes its own mesh"
 DEFAULTS = Defaults(
     claim="pmap-silence.closed-over-arrays",
     needs=devices(COUNT),
-    left_out="in several processes no array is whole in each of them",
+    left_out="in several processes, no process has the whole array",
 )
 
 

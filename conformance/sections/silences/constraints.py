@@ -102,7 +102,7 @@ CONSTRAINTS: Mapping[str, Constraint] = table(
     title="A body constrains its row with with_sharding_constraint: {constraint.text}.",
     fact=lambda constraint: f"silences.constraint.{constraint.key}",
     needs=devices(COUNT),
-    left_out="what a body asks for its row is refused or accepted in each process alike",
+    left_out="the result does not depend on the number of processes",
     expect=lambda constraint: constraint.expected(),
 )
 def constrained(impl: Implementation, cluster: Cluster, constraint: Constraint) -> None:

@@ -31,7 +31,7 @@ WIDTH = 3  # of a row
 DEFAULTS = Defaults(
     claim="pmap-silence.debugging",
     needs=devices(COUNT),
-    left_out="each process calls back to its own host",
+    left_out="callbacks run on each process's own host",
 )
 
 
@@ -61,7 +61,7 @@ SHAPES: Mapping[str, Shape] = table(
     shape=SHAPES,
     title="`jax.eval_shape` of a mapped function with {shape.text} computes nothing.",
     fact="silences.debugging.eval-shape",
-    left_out="of several processes' shapes nothing is said here",
+    left_out="the claim is about one process",
     expect=lambda shape: everywhere(
         twice(
             returns(

@@ -311,7 +311,7 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     cause=lambda feed: "shard-map-refuses-other-devices" if feed.elsewhere else "",
     needs=devices(COUNT),
-    left_out="several processes have clauses of their own: multi_controller",
+    left_out="multi_controller tests several processes",
     expect=lambda feed: feed.columns(),
 )
 def fed(impl: Implementation, cluster: Cluster, feed: Feed) -> None:

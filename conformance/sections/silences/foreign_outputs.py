@@ -29,7 +29,7 @@ lax = jax.lax
 CLAIM = "pmap-silence.foreign-code"
 COUNT = 8  # devices
 WIDTH = 3  # of a row
-LEFT_OUT = "what a body computes of its row is its device's own affair"
+LEFT_OUT = "the body uses its own device's row only"
 WEIGHTS = np.ones(WIDTH, np.float32)
 
 
@@ -158,7 +158,7 @@ def summed(place: Place) -> Any:
     fact="silences.foreign-output.gradient",
     fixes=lambda rule: "silences.foreign-output.gradient.checked" if rule.remedy else None,
     needs=devices(COUNT),
-    left_out="gradients through maps of several processes: rewriting.gradients",
+    left_out="rewriting.gradients tests several processes",
     expect=lambda rule, check: asked_unless_remedy(
         everywhere(twice(returns(summed))), check, remedy=rule.remedy
     ),

@@ -222,7 +222,9 @@ def several(collective: Collective, groups: Groups) -> bool:
         ONE_AND_FOUR if several(collective, groups) and check.on else ONE_PROCESS
     ),
     left_out=lambda collective, groups, check: (
-        "" if several(collective, groups) and check.on else "asked of some over groups apart"
+        ""
+        if several(collective, groups) and check.on
+        else "other tests cover groups in several processes"
     ),
     expect=lambda collective, groups, check: asked(everywhere(right(collective, groups)), check),
 )
@@ -256,7 +258,7 @@ BY_ONES = Collective(
     + f"{UNEQUAL.text}{{check.text}}.",
     fixes="silences.groups.pmean.unequal.{check}",
     needs=devices(COUNT),
-    left_out="asked of some over groups apart",
+    left_out="other tests cover groups in several processes",
     expect=lambda check: asked(everywhere(right(BY_ONES, UNEQUAL)), check),
 )
 def mean_by_ones(impl: Implementation, cluster: Cluster, check: Check) -> None:
@@ -333,7 +335,7 @@ REFUSALS: Mapping[str, Refusal] = table(
     title="{refusal.text}{check.text} is refused.",
     fact="silences.groups-refused.{refusal}",
     needs=devices(COUNT),
-    left_out="what is refused while tracing or compiling is so in each process alike",
+    left_out="the result does not depend on the number of processes",
     expect=lambda refusal, check: asked(
         everywhere(twice(raises(refusal.error, refusal.pattern, phase=refusal.phase))), check
     ),

@@ -30,7 +30,7 @@ from conformance.worker.protocols import Cluster, Implementation
 COUNT = 8  # devices
 WIDTH = 3  # of a row
 COMMITTED_OUTPUTS = "pmap-silence.committed-outputs"
-LEFT_OUT = "in several processes an output is read in multi_controller.fetch"
+LEFT_OUT = "multi_controller.fetch tests several processes"
 
 # --- The container of a result -----------------------------------------------------------------
 
@@ -89,7 +89,7 @@ CONTAINERS: Mapping[str, Container] = table(
     claim="pmap-silence.pytrees-and-keywords",
     title="A mapped function returns its results in {container.text}.",
     fact="silences.result.container",
-    left_out="a container is made in each process alike",
+    left_out="the result does not depend on the number of processes",
     expect=lambda container: everywhere(
         twice(returns(container.expected, text=f"the rows doubled and tripled, {container.text}"))
     ),
@@ -176,7 +176,7 @@ GIVEN: Mapping[str, Given] = table(
     title="Under jax.default_device, a mapped function of {given.text} runs on all its devices.",
     fact="silences.default-device",
     needs=devices(COUNT),
-    left_out="a default device is one process's own",
+    left_out="the result does not depend on the number of processes",
     expect=lambda given: everywhere(twice(every(returns(doubled(WIDTH)), on(COUNT, True)))),
 )
 def under_a_default_device(impl: Implementation, cluster: Cluster, given: Given) -> None:
@@ -235,7 +235,7 @@ def times_six(place: Place) -> Any:
     "silences.output.jit-in-shardings",
     claim=COMMITTED_OUTPUTS,
     needs=devices(COUNT),
-    left_out="a sharding over all devices is refused for a process's own array",
+    left_out="in several processes, the array is on one process's devices only",
     expect=unless_legacy(
         twice(every(returns(times_six), sharded("rows along 'q'", along("q")))),
         twice(every(returns(times_six), sharded("rows along the map's 'i'", along("i")))),

@@ -513,7 +513,7 @@ def rows(count: int) -> Any:
 WHOLE = np.array([4, 1, 2], np.float32)
 
 CLAIM = "pmap-silence.library-functions"
-LEFT_OUT = "what a body computes of its row is its device's own affair"
+LEFT_OUT = "the body uses its own device's row only"
 STEP = "all functions"
 COUNT = 8  # devices
 SHOWN = 60  # characters of an error

@@ -248,7 +248,7 @@ def modelled(transform: Transform) -> Callable[[Place], Any]:
     title="A mapped function of {transform.text}{check.text}.",
     fact="silences.map-of.{transform}",
     needs=devices(COUNT),
-    left_out="what a body computes of its row is its device's own affair",
+    left_out="the body uses its own device's row only",
     expect=lambda transform, check: asked(
         everywhere(
             twice(returns(modelled(transform), text=f"what NumPy gives for {transform.text}"))

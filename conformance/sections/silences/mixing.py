@@ -382,7 +382,7 @@ MIXES: Mapping[str, Mix] = table(
     title="Values and sharding of a combination: {mix.text}.",
     fact=lambda mix: f"silences.mixing.{mix.key}",
     needs=devices(COUNT),
-    left_out="in several processes an output is used in errors.indexing",
+    left_out="errors.indexing tests outputs in several processes",
     expect=lambda mix: everywhere(mix.as_legacy()),
 )
 def mixed(impl: Implementation, cluster: Cluster, mix: Mix) -> None:

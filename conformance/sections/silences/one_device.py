@@ -31,7 +31,7 @@ ONE_AXIS = "a pmap is over one axis"
 
 DEFAULTS = Defaults(
     needs=devices(COUNT),
-    left_out="a map over one device of several processes: multi_controller.subsets",
+    left_out="multi_controller.subsets tests several processes",
 )
 
 
@@ -239,7 +239,7 @@ NAMED: Mapping[str, Named] = table(
     claim="pmap-silence.spmd-axis-name",
     title="A vmap in the body, whose spmd_axis_name is {named.text}.",
     fact="silences.spmd-axis-name.inside",
-    left_out="what a body computes of its row is its device's own affair",
+    left_out="the body uses its own device's row only",
     expect=everywhere(
         twice(returns(lambda place: place.all_rows(WIDTH) * 2, text="each row, doubled"))
     ),
@@ -256,7 +256,7 @@ def spmd_inside(impl: Implementation, cluster: Cluster, named: Named) -> None:
     claim="pmap-silence.spmd-axis-name",
     title="A vmap of a mapped function, whose spmd_axis_name is {named.text}.",
     fact="silences.spmd-axis-name.around",
-    left_out="a map under vmap in several processes: multi_controller.map",
+    left_out="multi_controller.map tests several processes",
     expect=everywhere(
         twice(
             returns(

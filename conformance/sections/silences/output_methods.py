@@ -37,7 +37,7 @@ UPDATING = "pmap-silence.output-updates"
 
 DEFAULTS = Defaults(
     needs=devices(COUNT),
-    left_out="in several processes an output is used in errors.indexing and indexing.access",
+    left_out="errors.indexing and indexing.access test outputs in several processes",
 )
 
 

@@ -48,7 +48,7 @@ SLICES: Mapping[str, Slice] = table(
     title="{part.text} of an output, under jit.",
     fact="silences.output.jit-slice",
     needs=devices(COUNT),
-    left_out="in several processes an output is used in errors.indexing and indexing.access",
+    left_out="errors.indexing and indexing.access test outputs in several processes",
     expect=lambda part: everywhere(
         twice(returns(lambda place: part.take(place.rows(WIDTH) * 2), text="the rows, doubled"))
     ),
@@ -73,7 +73,7 @@ def _on_all(place: Place, sharding: Mapping[str, Any]) -> bool:
     "silences.of-map.vmap-placed",
     claim="pmap-silence.transforms-of-the-map",
     needs=devices(COUNT),
-    left_out="in several processes a map under vmap is multi_controller.map.vmap's question",
+    left_out="multi_controller.map.vmap tests several processes",
     cause="vmap-of-legacy-pmap-gathers",
     expect={
         LEGACY_PMAP: every(

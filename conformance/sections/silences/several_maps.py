@@ -29,7 +29,7 @@ Rows = NDArray[Any]
 CLAIM = "pmap-silence.several-maps-in-one-program"
 COUNT, HALF = 8, 4  # devices
 WIDTH = 3  # of a row
-LEFT_OUT = "a map under jit in several processes: multi_controller.map"
+LEFT_OUT = "multi_controller.map tests several processes"
 
 
 @dataclass(frozen=True, slots=True)

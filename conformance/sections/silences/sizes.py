@@ -148,7 +148,7 @@ DIFFERENT: Mapping[str, Refused] = table(
     claim="{case.claim}",
     title="A mapped function {case.text} is refused by an error that names both sizes.",
     fact="silences.sizes.different",
-    left_out="what a process alone decides: as with one process",
+    left_out="the result does not depend on the number of processes",
     needs=devices(8),
     expect=lambda case: as_legacy(case, "shard_map takes no keyword: errors.arguments.keyword"),
 )
@@ -210,7 +210,7 @@ SCALARS: Mapping[str, Refused] = table(
     claim="{case.claim}",
     title="A mapped function over {case.text} is refused by an error that names the rank it needs.",
     fact="silences.sizes.scalar",
-    left_out="what a process alone decides: as with one process",
+    left_out="the result does not depend on the number of processes",
     expect=lambda case: as_legacy(case, MAPS_NO_SCALAR),
 )
 def scalar(impl: Implementation, cluster: Cluster, case: Refused) -> None:

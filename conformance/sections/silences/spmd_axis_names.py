@@ -19,7 +19,7 @@ from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.spmd-axis-name"
 NO_FORM = "a pmap is over one axis, which a vmap around it cannot name"
-LEFT_OUT = "a map under vmap in several processes: multi_controller.map"
+LEFT_OUT = "multi_controller.map tests several processes"
 GROUPS, COLUMNS = 2, 4  # devices along the axes v, of the vmap, and i, of the map
 COUNT = GROUPS * COLUMNS
 

@@ -33,7 +33,7 @@ def read(place: Place) -> Any:
     "silences.threads.index",
     claim="pmap-silence.threads",
     needs=devices(COUNT),
-    left_out="in several processes an output is indexed in errors.indexing",
+    left_out="errors.indexing tests indexing in several processes",
     expect=everywhere(twice(returns(read))),
 )
 def indexed(impl: Implementation, cluster: Cluster) -> None:
@@ -84,7 +84,7 @@ def ends_of_each(place: Place) -> Any:
     claim="pmap-silence.threads",
     needs=devices(COUNT),
     fresh=True,
-    left_out="in several processes an output is indexed in errors.indexing",
+    left_out="errors.indexing tests indexing in several processes",
     expect=everywhere(steps(one_thread=returns(ends), threads=returns(ends_of_each))),
 )
 def indexed_large(impl: Implementation, cluster: Cluster) -> None:

@@ -260,7 +260,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
     title="A mapped function under {transform.text}.",
     fact="silences.of-map.{transform}",
     needs=devices(COUNT),
-    left_out="several processes have clauses of their own: multi_controller.map",
+    left_out="multi_controller.map tests several processes",
     expect=lambda transform: transform.columns(),
 )
 def transformed(impl: Implementation, cluster: Cluster, transform: Transform) -> None:

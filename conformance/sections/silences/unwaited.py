@@ -69,7 +69,7 @@ LOOPS: Mapping[str, Loop] = table(
     fact="silences.unwaited",
     needs=devices(COUNT),
     fresh=True,
-    left_out="in several processes each call waits for the other processes",
+    left_out="in several processes, each call waits for the other processes",
     expect=lambda loop: everywhere(steps(calls=returns(loop.expected()))),
 )
 def call_without_waiting(impl: Implementation, cluster: Cluster, loop: Loop) -> None:

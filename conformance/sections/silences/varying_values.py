@@ -32,7 +32,7 @@ Cast = Callable[[Any], Any]
 
 CLAIM = "pmap-silence.varying-and-equal-values"
 COUNT = 8  # devices
-LEFT_OUT = "what is typed while tracing is so in each process alike"
+LEFT_OUT = "the result does not depend on the number of processes"
 ZERO = np.float32(0)
 
 

@@ -35,7 +35,7 @@ SHARDING = {LEGACY_PMAP: "PmapSharding", NEW_PMAP: "NamedSharding"}
 
 NO_SWITCH = not_applicable("the switch chooses between the two pmaps")
 ASKS_FOR_OLD = not_applicable("the value asks for the old pmap")
-OF_A_PROCESS = "each process follows its own switches and names: others are not asked"
+OF_A_PROCESS = "the result does not depend on the number of processes"
 
 NEW_BY_DEFAULT = "0.8.0"
 REMOVED_IN = "0.10.0"  # the release without the old pmap, its switches and its names

@@ -21,7 +21,7 @@ from conformance.worker.bodies import double, doubled
 from conformance.worker.protocols import Cluster, Implementation
 
 SHORT = "switches.names.short"
-A_NAME = "a name is the same in every process"
+A_NAME = "the result does not depend on the number of processes"
 
 DEFAULTS = Defaults(needs=devices(2), topologies=ONE_AND_FOUR)
 
@@ -118,7 +118,7 @@ def name_jax_runtime_error(impl: Implementation, cluster: Cluster) -> None:
     "switches.names.lowered",
     claim="migrate-pmap.lowered-multi-process",
     needs=devices(2),
-    left_out="what lowering does in several processes is asked in errors.lowered",
+    left_out="errors.lowered tests several processes",
     expect=everywhere(
         steps(
             lowered=true("it is a jax.stages.Lowered"),

@@ -56,7 +56,7 @@ def there_or_explained() -> Expectation:
     gone=NAMES,
     claim="pmap-silence.removed-names-say-so",
     title="`{gone.module}.{gone.name}` exists, or its error names what to use instead.",
-    left_out="a name is the same in every process",
+    left_out="the result does not depend on the number of processes",
     expect=lambda gone: of_jax(there_or_explained()),
 )
 def look_up(impl: Implementation, cluster: Cluster, gone: Gone) -> None:
@@ -73,7 +73,7 @@ def look_up(impl: Implementation, cluster: Cluster, gone: Gone) -> None:
 @clause(
     "switches.removed.pmap-primitive-of-pxla",
     claim="pmap-silence.deprecated-names-warn-and-go",
-    left_out="a name is the same in every process",
+    left_out="the result does not depend on the number of processes",
     fresh=True,
     expect=of_jax(
         by_release(

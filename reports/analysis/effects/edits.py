@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from conformance.model.records import JAX
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.changed import Entry, Group, Upgrade, in_processes, processes
+from reports.analysis.effects.explained import By
 from reports.analysis.effects.remedies import Help, Remedy
 from reports.store.order import topology_order
 
@@ -83,7 +84,7 @@ def edits(found: Upgrade) -> Edits:
         known = _edit_and_remedy(entry)
         if known is not None:
             by_text.setdefault(known[0], []).append((known[1], entry))
-        elif entry.group not in (*_HARMLESS, *_NOT_AVERTED):
+        elif entry.group not in (*_HARMLESS, *_NOT_AVERTED) and not _as_expected(entry):
             unknown.append(entry)
     some = tuple(
         Edit(
@@ -109,6 +110,11 @@ def by_title(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
     for entry in entries:
         found.setdefault(entry.title, []).append(entry)
     return found
+
+
+def _as_expected(entry: Entry) -> bool:
+    """Return whether a known issue ended that kept back a warning, or the right sharding."""
+    return entry.by is By.ENDED and entry.group in (Group.WARNS, Group.LIES)
 
 
 def _broke(entry: Entry) -> bool:

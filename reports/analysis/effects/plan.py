@@ -19,6 +19,7 @@ from reports.analysis.effects.rewrites import Place, Rewrite, Usage, rewrites, w
 from reports.store.order import LEGACY, NEW_BY_DEFAULT, version_order
 from reports.store.results import Results
 
+SEVERE = frozenset((Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS))
 REAL = "idioms"  # the section of programs as users write them
 # What does no harm to a program that ran, but for what it costs to look at it.
 _HARMLESS = frozenset((Group.OTHER_ERROR, Group.OUTPUT, Group.WARNS, Group.TAKEN, Group.LIES))
@@ -46,6 +47,11 @@ class Change:
         """The effects that it averts, the most severe first."""
         found = {entry.effect for entry in self.averts}
         return tuple(sorted(found, key=lambda effect: effect.rank))
+
+    @property
+    def severe(self) -> bool:
+        """Return whether it averts a crash, a hang or wrong values."""
+        return not SEVERE.isdisjoint(self.effects)
 
     @property
     def words(self) -> float:
@@ -101,7 +107,7 @@ def plan(results: Results, found: Upgrade, most_words: float = inf) -> Plan:
     left = (one for one in changes if id(one) not in shown)
     return Plan(
         tuple(sorted(likely, key=lambda one: places.index(one.place))),
-        tuple(sorted(left, key=lambda one: not one.likely)),
+        tuple(sorted(left, key=lambda one: (not one.likely, not one.severe))),
         known.unknown,
     )
 

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 from conformance.model.records import Cell
 from reports.analysis.comparing.changes import cause_of
+from reports.analysis.effects.derive import of_job
+from reports.analysis.effects.digest import job_end
 from reports.analysis.effects.rewrites import Usage
 from reports.analysis.errors.wording import SLOT, address, first_sentence, template
 from reports.analysis.issues.derive import usage_of
@@ -30,6 +32,8 @@ _QUOTE_LENGTH = 8  # characters of a cause's tag that are more than a name
 _OURS = ("conformance.", "harness.")
 # What a program of its own printed last: a signal of nothing but the error itself.
 _OF_A_CHILD = re.compile(r"(?:(?:process \d+|exit(?: status)? \d+): )*(?:(?P<type>\w+): )?")
+# The signals by which a process of a plain job ends itself: others are sent by a test.
+_FAULTS = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE")
 # Names of the harness's own functions make no good example of what a user reads.
 _HARNESS_NAMES = ("Implementation", "conformance")
 
@@ -159,6 +163,9 @@ def _of_step(step: Mapping[str, Any]) -> Iterator[RecordedMessage]:
             text = text.partition(" / ")[0]
         if name:
             yield RecordedMessage(Sort.ERROR, name, text, str(exception.get("phase") or ""))
+    extra = step.get("extra")
+    if of_job(str(step.get("name"))) and isinstance(extra, dict) and job_end(extra)[0] in _FAULTS:
+        yield RecordedMessage(Sort.SIGNAL, job_end(extra)[0], "")
     for warning in _list(step.get("warnings")):
         if isinstance(warning, dict):
             yield RecordedMessage(

@@ -15,6 +15,7 @@ from reports.store.outcomes import CellKey
 from reports.store.results import Results
 
 ONE, SEVERAL = "one", "several"  # processes
+WHOLE_JOB = "the job"  # a step that starts a job, and returns a value of each of its processes
 KINDS = (ONE, SEVERAL)
 
 # What says nothing of an implementation: it is not there, or does not apply.
@@ -99,6 +100,8 @@ class Kinds:
             digest = self._effects.digest_of(key)
             if digest is None:
                 return False
-            started = {step.name for _, step in digest.steps() if of_job(step.name)}
-            self._jobs[key.clause] = len(started) > 1
+            steps = [step for _, step in digest.steps()]
+            started = {step.name for step in steps if of_job(step.name)}
+            answered = max((len(one.leaves) for one in steps if one.name == WHOLE_JOB), default=0)
+            self._jobs[key.clause] = max(len(started), answered) > 1
         return self._jobs[key.clause]

@@ -92,7 +92,7 @@ class Risk:
         some = [severity.counted(len(found)) for severity, found in self.counted if found]
         rare = len(self.fatal) - self.count(RiskKind.FATAL)
         if rare > 0:
-            some.append(f"{RiskKind.FATAL.counted(rare)} of unusual programs")
+            some.append(f"{RiskKind.FATAL.counted(rare)} with rare arguments or after mistakes")
         return ", ".join(some) or "none"
 
 

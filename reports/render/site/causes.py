@@ -298,13 +298,13 @@ def _origin(results: Results, cause: Cause, effect: Effect | None, cells: Iterab
 
 
 def _as_shard_map(results: Results, cells: Iterable[CellKey]) -> str:
-    """Return how the programs that show an issue under new pmap behave under shard_map of
+    """Return how the programs that fail by an issue under new pmap behave under shard_map of
     one JAX.
     """
     there = [
         results.outcome(key._replace(implementation=SHARD_MAP)).verdict
         for key in cells
-        if key.implementation == NEW
+        if key.implementation == NEW and mark_of(results.outcome(key).verdict) is not Mark.RIGHT
     ]
     ran = [mark_of(verdict) for verdict in there if verdict not in ABSENT]
     if not ran:

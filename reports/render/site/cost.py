@@ -83,8 +83,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             "index",
             "Cost of `x[0]` of a pmap output: time",
             "Time of `x[0]` divided by the time of `x[0]` under legacy pmap. A vertical bar is the "
-            "range over repeated blocks of the measurement; a bar that includes 1 shows no "
-            "difference.",
+            "range of repeated measurements; one that includes 1 shows no difference.",
             INDEX,
             "index",
             LEGACY,

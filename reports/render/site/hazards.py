@@ -383,7 +383,7 @@ def _cell(effects: Effects, hazard: Hazard, implementation: str, version: str) -
     state = issue.found(Where(implementation, version))
     if state.effect is not None and _OF_EFFECT.get(state.effect) is hazard.danger:
         if state.of_others:
-            return "as in the versions beside it" if state.between else f"as in {state.beside}"
+            return "as in the neighbouring versions" if state.between else f"as in {state.beside}"
         # What shows it there maps nothing, and has a row of its own.
         return "no" if Place(implementation, version) in hazard.ran else ""
     return "" if state.state in (State.NOT_TESTED, State.REMOVED) else "no"

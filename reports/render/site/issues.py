@@ -136,8 +136,8 @@ def _state_words(found: Found) -> str:
         return found.state.value
     some = "its tests" if raising == tests else f"{raising} of {tests} tests"
     if found.state is State.FREE:
-        return f"{found.state.value} ({some} expect an error, and get it)"
-    return f"{some} raise because of {found.state.value}"
+        return f"{found.state.value} ({some} raise an expected error)"
+    return f"{found.state.value} ({some} raise)"
 
 
 def _css(found: Found) -> str:

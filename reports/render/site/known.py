@@ -112,8 +112,8 @@ def pages(effects: Effects) -> Iterator[Page]:
                     of_libraries,
                 ),
                 f"Known issues of {use.words}",
-                "The effect of each issue in each version of JAX, sorted by severity times the "
-                "number of programs affected.",
+                "The effect of each issue in each version of JAX. Those that are most severe and "
+                "affect most programs come first.",
             )
     if jax_versions(results):
         against = baseline(results)
@@ -142,7 +142,7 @@ def _without_effect(effects: Effects) -> tuple[tuple[str, str, tuple[Link, ...]]
     rest = [one for one in effects.results.causes.values() if worst.get(one.cause) is None]
     lists = (
         (
-            "issues without an effect in the table",
+            "issues that affect no program",
             "Tests fail because of these issues, but a comparison with legacy pmap or another "
             "version shows no effect on programs.",
             [one for one in rest if one.cause in worst],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,13 +14,12 @@ from reports.render.site.names import claim_path, clause_path
 from reports.render.site.page import Page
 from reports.render.site.strips import versions
 from reports.render.site.text import shortened
-from reports.store.order import topology_order
 from reports.store.outcomes import RAN
 from reports.store.results import Results
 
 PAGE = "unknown.html"
 PLATFORMS = ("cpu", "cuda", "tpu")
-_NOT_SAID = "not declared for it, and no reason is given"
+_NOT_SAID = "other topologies were chosen"
 _REASON_SHOWN = 240
 _CHECKS_SHOWN = 8
 
@@ -42,12 +42,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The reason why tests are not run on a topology, and which tests."""
+    """The reason why tests are not run on a topology, and how many, per topology."""
 
-    topology: str
     reason: str
-    count: int
-    checks: tuple[Check, ...]
+    counts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +90,8 @@ def pages(effects: Effects) -> Iterator[Page]:
         PAGE,
         "unknown",
         unknown_page(results, effects.every.platforms),
-        "What is not known",
-        "Statements without a check, topologies and platforms that were not run, missing cells.",
+        "Coverage: what was not tested",
+        "Claims without a test, topologies and platforms without results, missing results.",
     )
 
 
@@ -106,7 +104,7 @@ def unknown_page(results: Results, platforms: tuple[str, ...]) -> UnknownPage:
         never=_checks(results, never),
         never_count=len(never),
         coverage=_coverage(results),
-        left_out=tuple(_left_out(results)),
+        left_out=_left_out(results),
         not_run=_not_run(results, ran),
         platforms=platforms,
         others=tuple(one for one in PLATFORMS if one not in platforms),
@@ -132,16 +130,16 @@ def _coverage(results: Results) -> tuple[tuple[str, int, int], ...]:
     return tuple((one, len(found.get(one, ())), len(results.clauses)) for one in results.topologies)
 
 
-def _left_out(results: Results) -> Iterator[LeftOut]:
-    found: dict[tuple[str, str], list[str]] = {}
+def _left_out(results: Results) -> tuple[LeftOut, ...]:
+    """Return the reasons, those of the most tests first; the page of a test has its own."""
+    found: dict[str, Counter[str]] = {}
     for id, clause in results.clauses.items():
         for topology in results.topologies:
             if topology not in results.grid[id]:
-                found.setdefault((topology, clause.left_out or _NOT_SAID), []).append(id)
-    ordered = sorted(found, key=lambda one: (topology_order(one[0]), -len(found[one]), one[1]))
-    for topology, reason in ordered:
-        ids = found[topology, reason]
-        yield LeftOut(topology, reason, len(ids), _checks(results, ids))
+                found.setdefault(clause.left_out or _NOT_SAID, Counter())[topology] += 1
+    ordered = sorted(found, key=lambda reason: (-found[reason].total(), reason))
+    topologies = results.topologies
+    return tuple(LeftOut(one, tuple(found[one][t] for t in topologies)) for one in ordered)
 
 
 def _not_run(results: Results, ran: set[str]) -> tuple[NotRun, ...]:

@@ -193,6 +193,13 @@ class UpgradeView:
         return counted_places(self.rare)
 
     @cached_property
+    def counted_severe(self) -> tuple[tuple[str, int], ...]:
+        """How many folded edits avert a crash, a hang or wrong values: of all, and by processes."""
+        pairs = zip(self.rare, self.plan.rare, strict=True)
+        counted = counted_places([view for view, one in pairs if one.severe])
+        return tuple((of, count) for of, count in counted if count)
+
+    @cached_property
     def counted_unknown(self) -> tuple[tuple[str, int], ...]:
         """How many effects have no known edit: of all, and by processes."""
         return counted_places(self.unknown)

@@ -114,7 +114,7 @@ def summary(found: Upgrade) -> str:
 
 def missing(found: Upgrade) -> str:
     """Return what was not compared, and why; empty if everything was."""
-    return "; ".join(f"{counted(count, 'test run')}: {why}" for why, count in found.missing)
+    return "; ".join(f"{counted(count, 'test run')} {why}" for why, count in found.missing)
 
 
 def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:

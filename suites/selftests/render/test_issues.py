@@ -78,7 +78,7 @@ def test_of_two_versions_with_the_same_counts_the_one_with_fewer_crashes_is_safe
     assert found is not None
     fatal = replace(found, fatal=issues(effects))
     assert safest([("0.9.0", found), ("0.9.1", fatal)]) == ("0.9.0",)
-    assert fatal.words == "1 error, 1 crash or hang of unusual programs"
+    assert fatal.words == "1 error, 1 crash or hang with rare arguments or after mistakes"
 
 
 def test_a_rare_crash_counts_before_an_error_which_shows_at_once() -> None:
@@ -259,7 +259,7 @@ def test_a_program_that_fails_by_another_issue_is_not_unaffected() -> None:
 
     [row] = [one for one in grid(effects, Use.PMAP).rows if one.title == f"Title of {ORDINARY}"]
     assert [cell.says for cell in row.cells] == [
-        "its tests raise because of another issue",
+        "another issue (its tests raise)",
         "error (one process)",
     ]
 
@@ -367,7 +367,7 @@ def test_an_issue_that_legacy_pmap_shows_too_is_no_new_effect() -> None:
         row.implementation: [one.says for one in row.cells]
         for row in place_rows(effects.results, issue)
     }
-    assert said["new_pmap"] == ["no new effect", "no new effect"]
+    assert said["new_pmap"] == ["no change", "no change"]
 
 
 def test_an_issue_of_a_library_is_shown_against_its_version() -> None:
