@@ -248,6 +248,19 @@ def test_of_a_signal_the_reason_of_most_tests_comes_first(tmp_path: Path) -> Non
     ) == ["rare", ORDINARY]
 
 
+@pytest.mark.parametrize(("end", "met"), [("SIGABRT", True), ("SIGTERM", False), ("exit 1", False)])
+def test_a_process_of_a_plain_job_may_end_by_a_signal(tmp_path: Path, end: str, met: bool) -> None:
+    ended = rows.step("process 0", extra={"text": f"{end} | lost"})
+    records = [
+        rows.target(target="jax==0.10.0", jax="0.10.0"),
+        rows.claim("migrate-pmap.errors"),
+        rows.clause("errors.a"),
+        at("errors.a", "0.10.0", rows.observation(ended)),
+    ]
+    found = messages(load([rows.write(tmp_path / "job.jsonl", records)]))
+    assert [one.title for one in found] == ["The process is killed by SIGABRT"] * met
+
+
 def test_what_is_behind_it_in_the_newest_version_comes_first(ended: Results) -> None:
     one = the(messages(ended), "It does not fit")
     assert [(m.cause, m.until) for m in one.meanings] == [("still", ""), ("earlier", "0.9.2")]

@@ -19,6 +19,7 @@ from records import (
 from two_sides import EVERYWHERE, FROM, TO, made, program, ran, read
 
 from reports.analysis.effects.changed import Entry, Group
+from reports.analysis.effects.edits import edits
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Effects, side
@@ -220,6 +221,28 @@ def test_a_cause_that_ended_explains_the_step_in_which_it_showed() -> None:
     assert (one.by, one.cause and one.cause.cause) == (By.ENDED, STAYS)
     assert one.group is Group.RAISES, "the program worked before"
     assert one.title == f"Raises the expected error now. Before: Title of {STAYS}"
+
+
+def test_a_warning_that_is_expected_needs_no_fix() -> None:
+    warned = returned([1.0], warnings=[{"category": "UserWarning", "message": "unusable"}])
+    records = [
+        cause(STAYS),
+        program("errors.a"),
+        ran(
+            "errors.a",
+            FROM,
+            returned([1.0]),
+            verdict="known deviation",
+            deviation=deviation(cause=STAYS),
+            findings=[finding("no warning")],
+        ),
+        ran("errors.a", TO, warned),
+    ]
+    one = only(*records)
+    assert (one.group, one.by) == (Group.WARNS, By.ENDED)
+    results = read(*records)
+    found = upgrade(Effects(results), side(results, FROM, "--from"), side(results, TO, "--to"))
+    assert edits(found).unknown == ()
 
 
 @pytest.mark.parametrize(

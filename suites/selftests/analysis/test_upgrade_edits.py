@@ -102,6 +102,7 @@ def test_edits_of_what_ordinary_programs_do_are_shown_at_once() -> None:
 
     assert [one.title for one in known_.likely] == ["Documented.", "Real."]
     assert [one.title for one in known_.rare] == ["Grave.", "Odd."]
+    assert [one.severe for one in known_.rare] == [True, False]
 
     short = plan(results, found, most_words=0)  # one is shown however long it is
     assert [one.title for one in short.likely] == ["Documented."]

@@ -23,7 +23,7 @@ from two_sides import FAILS, HEAD, known, program, ran, read
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.issues.derive import issues
-from reports.analysis.issues.places import Where
+from reports.analysis.issues.places import WHOLE_JOB, Where
 from reports.analysis.issues.risk import RiskKind, risk, safest
 from reports.analysis.issues.states import State
 from reports.render.site.build import render
@@ -341,16 +341,22 @@ def test_an_implementation_that_is_removed_shows_only_what_asks_for_it() -> None
     assert said["legacy_pmap"] == ["error", "error"]
 
 
-@pytest.mark.parametrize(("names", "one"), [(("process 0", "process 1"), 0), (("process 0",), 1)])
+@pytest.mark.parametrize(
+    ("steps", "here"),
+    [
+        ([FAILS | {"name": "process 0"}, FAILS | {"name": "process 1"}], "several"),
+        ([FAILS | {"name": "process 0"}], "one"),
+        ([returned([1], [1], name=WHOLE_JOB)], "several"),
+        ([returned([1], name=WHOLE_JOB)], "one"),
+    ],
+)
 def test_a_plain_program_that_starts_several_processes_is_not_one(
-    names: tuple[str, ...], one: int
+    steps: list[Record], here: str
 ) -> None:
-    steps = [FAILS | {"name": name} for name in names]
     entry = deviation(cause=ORDINARY)
     shows = ran("idioms.a", "jax@0.9.0", *steps, verdict="known deviation", deviation=entry)
     [issue] = issues(Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), shows)))
 
-    here = "one" if one else "several"
     assert list(issue.rows) == [("jax", here)]
 
 
