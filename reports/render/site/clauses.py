@@ -39,7 +39,7 @@ from reports.render.site.names import (
     safe_name,
 )
 from reports.render.site.page import Page
-from reports.render.site.strips import ranges, versions
+from reports.render.site.strips import held, ranges, versions
 from reports.render.site.targets import run_anchor
 from reports.render.site.text import shortened
 from reports.render.site.user_reports import reports_of
@@ -131,6 +131,7 @@ class ClausePage:
     fixed_by: tuple[Link, ...]
     views: Views
     runs: Mapping[str, str]  # the anchor of each run's environment
+    fails: str  # where the newest JAX does not do what the title says; empty if it always does
 
     @property
     def results(self) -> Results:
@@ -445,13 +446,16 @@ def pages(effects: Effects) -> Iterator[Page]:
     default = columns(results)
     views = Views()
     runs = {one.run: run_anchor(one.run) for one in results.environments}
+    there = held(results)
     for clause in results.clauses.values():
         fixes = effects.remedies.of_clauses([clause.clause])
         fixed_by = tuple(clause_link(results, one) for one in fixes)
+        now = there.get(clause.clause)
+        fails = "" if now is None or now.always else now.words
         yield Page(
             clause_path(clause.clause),
             "clause",
-            ClausePage(effects, clause, default, fixed_by, views, runs),
+            ClausePage(effects, clause, default, fixed_by, views, runs, fails),
             shortened(clause.title, 300) or clause.clause,
             "",
         )

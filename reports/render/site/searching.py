@@ -27,7 +27,7 @@ from reports.render.site import (
     user_reports,
 )
 from reports.render.site.errors import error_path, headline
-from reports.render.site.marks import Mark, together
+from reports.render.site.marks import Mark
 from reports.render.site.names import (
     cause_path,
     claim_path,
@@ -38,16 +38,15 @@ from reports.render.site.names import (
 from reports.render.site.page import Asset, template_text
 from reports.render.site.question_pages import question_pages
 from reports.render.site.strips import (
+    Held,
+    held,
     jax_versions,
-    marks_of_clauses,
-    newest_index,
     newest_version,
     ranges,
 )
 from reports.render.site.subjects import clauses_of, subjects
 from reports.render.site.text import plain, shortened
 from reports.render.site.user_reports import reports
-from reports.store.order import implementation_order
 from reports.store.results import Results
 
 SCRIPT = "find.js"
@@ -60,7 +59,6 @@ _OPTION = re.compile(
     r"|check_vma|axis_names|in_specs|out_specs|tiled)="
 )
 _USUAL = frozenset(("jax.pmap", "jnp.arange", "jnp.ones", "jnp.zeros", "jnp.float32", "jax.Array"))
-_SAYS = {Mark.RIGHT: "holds", Mark.PARTLY: "holds in part", Mark.WRONG: "does not hold"}
 
 
 class Entry(NamedTuple):
@@ -219,7 +217,7 @@ def _of_claims(results: Results) -> Iterator[Entry]:
 
 
 def _of_clauses(results: Results, reported: Mapping[str, Sequence[str]]) -> Iterator[Entry]:
-    expected, newest = _expected(results), newest_version(results)
+    holds, newest = held(results), newest_version(results)
     for clause in results.clauses.values():
         yield Entry(
             "program",
@@ -229,7 +227,7 @@ def _of_clauses(results: Results, reported: Mapping[str, Sequence[str]]) -> Iter
             _names(clause.source),
             1,
             "Expected",
-            expected.get(clause.clause, f"not run on JAX {newest}"),
+            holds.get(clause.clause, Held(f"not run on JAX {newest}", True)).words,
         )
 
 
@@ -277,24 +275,6 @@ def _seen(effects: Effects) -> dict[str, str]:
         )
         for one in issues(effects)
     }
-
-
-def _expected(results: Results) -> dict[str, str]:
-    """Return for each clause whether the newest JAX does what is expected, by implementation."""
-    number, newest = newest_index(results), newest_version(results)
-    found: dict[str, str] = {}
-    for id, marks in marks_of_clauses(results).items():
-        by: dict[str, list[Mark]] = {}
-        for (implementation, _), row in marks.items():
-            by.setdefault(implementation, []).append(row[number])
-        words = []
-        for name in sorted(by, key=implementation_order):
-            mark = together(by[name])
-            if mark in _SAYS:
-                words.append(f"{_SAYS[mark]} under {implementation_words(name)}")
-        if words:
-            found[id] = f"JAX {newest}: {', '.join(words)}"
-    return found
 
 
 def _still(effects: Effects) -> set[str]:

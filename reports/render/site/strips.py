@@ -9,13 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple
 
 from reports.analysis.issues.places import jax_versions as jax_versions
 from reports.render.site.marks import CHECKED, Mark, mark_of, together
+from reports.render.site.names import implementation_words
 from reports.store.order import implementation_order, topology_order
 from reports.store.results import Results
 
 Place = tuple[str, str]  # implementation and topology
+
+_HELD = {Mark.RIGHT: "holds", Mark.PARTLY: "holds in part", Mark.WRONG: "does not hold"}
 
 Marks = Mapping[Place, Sequence[Mark]]  # of one clause or claim: a mark per target
 
@@ -113,6 +117,34 @@ def marks_of_clauses(results: Results) -> dict[str, dict[Place, list[Mark]]]:
         row = found[key.clause].get((key.implementation, key.topology))
         if row is not None:
             row[number[key.target]] = mark_of(outcome.verdict)
+    return found
+
+
+class Held(NamedTuple):
+    """Whether the newest JAX does what a clause expects, in words, and whether it always does."""
+
+    words: str
+    always: bool
+
+
+@lru_cache(maxsize=1)
+def held(results: Results) -> dict[str, Held]:
+    """Return for each clause whether the newest JAX does what is expected, by implementation."""
+    number, newest = newest_index(results), newest_version(results)
+    found: dict[str, Held] = {}
+    for id, marks in marks_of_clauses(results).items():
+        by: dict[str, list[Mark]] = {}
+        for (implementation, _), row in marks.items():
+            by.setdefault(implementation, []).append(row[number])
+        there = {name: together(by[name]) for name in sorted(by, key=implementation_order)}
+        words = [
+            f"{_HELD[mark]} under {implementation_words(name)}"
+            for name, mark in there.items()
+            if mark in _HELD
+        ]
+        if words:
+            always = {Mark.PARTLY, Mark.WRONG}.isdisjoint(there.values())
+            found[id] = Held(f"JAX {newest}: {', '.join(words)}", always)
     return found
 
 
