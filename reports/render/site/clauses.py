@@ -39,7 +39,7 @@ from reports.render.site.names import (
     safe_name,
 )
 from reports.render.site.page import Page
-from reports.render.site.strips import held, ranges, versions
+from reports.render.site.strips import expectations_held, ranges, versions
 from reports.render.site.targets import run_anchor
 from reports.render.site.text import shortened
 from reports.render.site.user_reports import reports_of
@@ -446,7 +446,7 @@ def pages(effects: Effects) -> Iterator[Page]:
     default = columns(results)
     views = Views()
     runs = {one.run: run_anchor(one.run) for one in results.environments}
-    there = held(results)
+    there = expectations_held(results)
     for clause in results.clauses.values():
         fixes = effects.remedies.of_clauses([clause.clause])
         fixed_by = tuple(clause_link(results, one) for one in fixes)

@@ -39,7 +39,7 @@ from reports.render.site.page import Asset, template_text
 from reports.render.site.question_pages import question_pages
 from reports.render.site.strips import (
     Held,
-    held,
+    expectations_held,
     jax_versions,
     newest_version,
     ranges,
@@ -217,7 +217,7 @@ def _of_claims(results: Results) -> Iterator[Entry]:
 
 
 def _of_clauses(results: Results, reported: Mapping[str, Sequence[str]]) -> Iterator[Entry]:
-    holds, newest = held(results), newest_version(results)
+    holds, newest = expectations_held(results), newest_version(results)
     for clause in results.clauses.values():
         yield Entry(
             "program",

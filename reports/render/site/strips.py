@@ -128,7 +128,7 @@ class Held(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def held(results: Results) -> dict[str, Held]:
+def expectations_held(results: Results) -> dict[str, Held]:
     """Return for each clause whether the newest JAX does what is expected, by implementation."""
     number, newest = newest_index(results), newest_version(results)
     found: dict[str, Held] = {}

@@ -197,7 +197,7 @@ class UpgradeView:
         """How many folded edits avert a crash, a hang or wrong values: of all, and by processes."""
         pairs = zip(self.rare, self.plan.rare, strict=True)
         counted = counted_places([view for view, one in pairs if one.severe])
-        return tuple((of, count) for of, count in counted if count)
+        return tuple((place, count) for place, count in counted if count)
 
     @cached_property
     def counted_unknown(self) -> tuple[tuple[str, int], ...]:
