@@ -212,13 +212,14 @@ def _meanings(
 
     Known issues that most programs meet come first, then those that quote the message, then those
     of most tests; of a signal, which quotes nothing, those of most tests. A warning counts for a
-    known issue only if that quotes it.
+    known issue only if that quotes it; then for that one, whatever else its program shows.
     """
+    quoted_by = _quoting_issue(results, one.example) if one.sort is Sort.WARNING else ""
     quoting = {slug: _quotes(results, slug, one.example) for slug in {*one.keys.values()} if slug}
     groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     seen: dict[tuple[str, str], list[CellKey]] = defaultdict(list)
     for key, slug in one.keys.items():
-        explaining = slug if one.sort is not Sort.WARNING or quoting.get(slug) else ""
+        explaining = slug if one.sort is not Sort.WARNING or quoting.get(slug) else quoted_by
         group = explaining, "" if explaining else results.clauses[key.clause].claim
         groups[group][key.clause] = None
         seen[group].append(key)
@@ -249,6 +250,17 @@ def _usage(results: Results, slug: str, clauses: Iterable[str]) -> int:
     """Return how common a known issue is, as a sort key; what is none comes last."""
     cause = results.causes.get(slug)
     return usage_of(results, cause, clauses).rank if cause is not None else len(Usage)
+
+
+def _quoting_issue(results: Results, text: str) -> str:
+    """Return the known issue with the longest search words in the message; empty without one."""
+    found = {
+        len(tag): slug
+        for slug, cause in results.causes.items()
+        for tag in cause.tags
+        if len(tag) >= _QUOTE_LENGTH and tag in text
+    }
+    return found[max(found)] if found else ""
 
 
 def _quotes(results: Results, slug: str, text: str) -> bool:

@@ -177,11 +177,13 @@ def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to:
             others[version].append(jax)
     if not others and to != LEGACY:  # of one run, which its name says
         return ""
-    parts = [f"{to} on the same JAX"] if own else []
-    parts += [
-        f"for JAX {', '.join(some)}, {to} on JAX {version}" for version, some in others.items()
+    older = [
+        f"for JAX {', '.join(some)}: on JAX {version}, in the same run"
+        for version, some in others.items()
     ]
-    return f"Divisor: {'; '.join(parts)}." if parts else ""
+    if not own:
+        return f"1x is {to} ({'; '.join(older)})." if older else ""
+    return f"1x is {to} on the same JAX" + (f" ({'; '.join(older)})." if older else ".")
 
 
 def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
@@ -216,7 +218,7 @@ def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
         )
     return Group(
         "devices",
-        "Cost of `x[0]`, by the number of devices: time",
+        "Cost of `x[0]`, by topology: time",
         "Time of `x[0]` divided by the time of reading a local shard.",
         tuple(figures),
     )

@@ -32,7 +32,7 @@ _PHASES = {
     "construct": "`jax.pmap(f)` is called",
     "arguments": "its arguments are moved to devices",
     "trace": "the function is traced",
-    "lower": "the program is lowered",
+    "lower": "the program is built, before it is compiled",
     "compile": "the program is compiled",
     "execute": "the program runs",
     "fetch": "the result is read",
@@ -45,6 +45,7 @@ class Row:
 
     link: Link
     meaning: Link
+    known: bool  # whether that is a known issue, and not a claim whose test met it
     until: str
     programs: int
     where: tuple[str, ...]
@@ -103,13 +104,19 @@ class ErrorPage:
 
     @property
     def current(self) -> tuple[MeaningView, ...]:
-        """Return what is behind it in the newest JAX, or ever, if nothing is."""
-        return tuple(one for one in self.meanings if not one.until) or self.meanings
+        """Return the known issues behind it in the newest JAX, or ever, if none is."""
+        known = [one for one in self.meanings if one.is_cause]
+        return tuple([one for one in known if not one.until] or known)
 
     @property
     def ended(self) -> tuple[MeaningView, ...]:
-        """Return what was behind it in earlier versions, if the newest has something else."""
-        return tuple(one for one in self.meanings if one not in self.current)
+        """Return those that were behind it in earlier versions, if the newest has another."""
+        return tuple(one for one in self.meanings if one.is_cause and one not in self.current)
+
+    @property
+    def claims(self) -> tuple[MeaningView, ...]:
+        """Return the claims whose tests met it without a known issue."""
+        return tuple(one for one in self.meanings if not one.is_cause)
 
 
 def error_path(slug: str) -> str:
@@ -155,6 +162,7 @@ def _list(results: Results, found: Sequence[Message]) -> ErrorsPage:
             Row(
                 link=Link(one.title, error_path(one.slug)),
                 meaning=_meaning(results, one.meanings[0]).link,
+                known=one.meanings[0].cause in results.causes,
                 until=one.meanings[0].until,
                 programs=len(one.clauses),
                 where=tuple(_where(shown) for shown in one.shown),

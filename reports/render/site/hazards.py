@@ -29,7 +29,6 @@ from reports.store.results import Results
 PAGE = "hazards.html"
 MOST_CLAUSES = 6
 
-_NEITHER = "programs without pmap or shard_map"
 _EFFECT = {Danger.SECOND_CALL: "raises"}
 _TITLES = {
     Danger.CRASHES: "Crashes",
@@ -235,7 +234,7 @@ def _news(hazard: Hazard, rows: Iterable[PlaceRow], versions: Sequence[str]) -> 
             f"issue ran with {edit.library} before {edit.since}"
         )
     new = [
-        f"{word} in JAX {jax} under {_under(some)}"
+        f"{_SINCE[word]} in JAX {jax} under {_under(some)}"
         for jax, implementations in hazard.new_in(versions[::-1]).items()
         for word, some in _new_or_again(hazard, versions, jax, implementations)
     ]
@@ -244,6 +243,9 @@ def _news(hazard: Hazard, rows: Iterable[PlaceRow], versions: Sequence[str]) -> 
     ended = [f"not in JAX {versions[0]}"] if tested and not still else []
     text = "; ".join([*new, *ended])
     return text[:1].upper() + text[1:]
+
+
+_SINCE = {"new": "new", "again": "back"}
 
 
 def _new_or_again(
@@ -343,13 +345,13 @@ def _where(rows: Iterable[PlaceRow], versions: Sequence[str]) -> Iterator[str]:
         tested = [version for version, cell in cells if cell]
         shown = [version for version, cell in cells if cell not in NOWHERE]
         if shown:
-            where = "every version" if shown == tested else f"JAX {ranges(tested, shown)}"
+            where = "every version tested" if shown == tested else f"JAX {ranges(tested, shown)}"
             found.setdefault(where, []).append(row.implementation)
     for where, names in found.items():
         if names == [JAX] and len(found) == 1:
             yield where
         else:
-            yield f"{', '.join(_NEITHER if name == JAX else name for name in names)}: {where}"
+            yield f"{', '.join(map(implementation_words, names))}: {where}"
 
 
 def _part(hazard: Hazard, versions: Sequence[str]) -> PartView:

@@ -33,8 +33,8 @@ _SAYS_NOTHING = (State.OTHERWISE, State.NOT_TESTED, State.REMOVED)  # of an issu
 _PROCESSES = {ONE: "one process", SEVERAL: "several processes"}
 DOCUMENTATION = "documentation"  # the kind of an issue of which the documents say something else
 FATAL = frozenset((Effect.CRASHES, Effect.HANGS))
-_BETWEEN = "only some tests ran, with the results of the versions before and after"
-_BESIDE = "only some tests ran, with the results of JAX {}"
+_BETWEEN = "few tests ran: as in the versions before and after"
+_BESIDE = "few tests ran: as in JAX {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,13 @@ def _row(issue: Issue, where: Sequence[Where], there: frozenset[Where]) -> GridR
 
 
 def cell(issue: Issue, where: Where, processes: str = "") -> GridCell:
-    """Return what a table says of an issue in a place."""
+    """Return what a table says of an issue in a place; how many tests raise, where it says with
+    how many processes.
+    """
     found = issue.found(where, processes)
     if found.effect is None:
-        return GridCell(where.jax, _with_mark(_state_words(found), found), _css(found))
+        words = _state_words(found) if processes else found.state.value
+        return GridCell(where.jax, _with_mark(words, found), _css(found))
     only = f" ({issue.processes(where)})" if not processes else ""
     return GridCell(where.jax, _with_mark(f"{found.effect.words}{only}", found), _css(found))
 

@@ -142,7 +142,7 @@ def _without_effect(effects: Effects) -> tuple[tuple[str, str, tuple[Link, ...]]
     rest = [one for one in effects.results.causes.values() if worst.get(one.cause) is None]
     lists = (
         (
-            "issues that affect no program",
+            "issues that are the same before and after every upgrade",
             "Tests fail because of these issues, but a comparison with legacy pmap or another "
             "version shows no effect on programs.",
             [one for one in rest if one.cause in worst],

@@ -18,7 +18,7 @@ _SAFE = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _NAME_LENGTH = 80
 _DIGEST_LENGTH = 12
 _NAMES_KEPT = 16_384  # a page names the same few thousand cells and clauses again and again
-_WORDS = {"legacy_pmap": "legacy pmap", "new_pmap": "new pmap"}
+_WORDS = {"legacy_pmap": "legacy pmap", "new_pmap": "new pmap", "jax": "plain JAX"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,10 +237,14 @@ class UpgradeView:
         return self._of_side(side)[1]
 
     def _instead(self, by: Sequence[str]) -> str:
-        """Return a note that an issue's tests meet other issues now, with the first one's title."""
-        causes = self.effects.results.causes
-        named = next((causes[slug].title for slug in by if slug in causes), "")
-        return "some of its tests meet another issue now" + (f": “{named}”" if named else "")
+        """Return a note that an issue's tests meet other issues now, with the worst one's title."""
+        known, name = issue_of(self.effects), self.pair.new.implementation
+        found = [(known[slug].worst_under(name), known[slug]) for slug in by if slug in known]
+        some = [(effect, issue) for effect, issue in found if effect is not None]
+        if not some:
+            return "some of its tests meet another issue now"
+        effect, issue = min(some, key=lambda one: one[0].rank)
+        return f"not fixed for some of its tests: {effect.words} now, by “{issue.cause.title}”"
 
     def _of_side(self, side: Side) -> tuple[frozenset[str], Mapping[str, tuple[str, ...]]]:
         where = Where(side.implementation, side.jax)

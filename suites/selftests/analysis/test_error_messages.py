@@ -275,3 +275,27 @@ def test_a_page_names_the_reasons_of_earlier_versions_below(ended: Results) -> N
     assert "Title of earlier" not in held
     assert "Only in versions before JAX 0.10.0: 1 reason" in below
     assert "new pmap: JAX 0.9.2 (2 tests)" in below
+
+
+def test_a_warning_is_of_the_known_issue_that_quotes_it_whatever_else_its_program_shows(
+    tmp_path: Path,
+) -> None:
+    warned = rows.step(warnings=[{"category": "DeprecationWarning", "message": "It is old. Go."}])
+    entry = rows.deviation(cause="other")
+    records = [
+        rows.target(target="jax==0.10.0", jax="0.10.0"),
+        rows.claim("migrate-pmap.errors"),
+        rows.cause("other"),
+        rows.cause("short", tags=["It is old"]),
+        rows.cause("exact", tags=["It is old. Go."]),
+        rows.clause("errors.a"),
+        at(
+            "errors.a",
+            "0.10.0",
+            rows.observation(warned),
+            verdict="known deviation",
+            deviation=entry,
+        ),
+    ]
+    found = messages(load([rows.write(tmp_path / "quoted.jsonl", records)]))
+    assert [m.cause for m in the(found, "It is old").meanings] == ["exact"]

@@ -98,7 +98,7 @@ def test_the_newest_version_stands_first_and_what_it_has_comes_first(page: Eleme
     assert order[-1] == "wrong-numbers-once"
     assert "Not in JAX 0.10.0" in text_in(card(page, "once"))
     assert "New in JAX 0.9.0" in text_in(card(page, "since"))
-    assert "Again in JAX 0.10.0" in text_in(card(page, "back"))  # it is in 0.8.0 too
+    assert "Back in JAX 0.10.0" in text_in(card(page, "back"))  # it is in 0.8.0 too
     assert "New in 0.10.0" not in text_in(card(page, "back"))
     assert "Not in" not in text_in(card(page, "always"))
 
@@ -106,7 +106,7 @@ def test_the_newest_version_stands_first_and_what_it_has_comes_first(page: Eleme
 @pytest.mark.parametrize(
     ("slug", "where"),
     [
-        ("always", "new pmap: every version"),
+        ("always", "new pmap: every version tested"),
         ("since", "new pmap: JAX 0.9.0 to 0.10.0"),
         ("back", "new pmap: JAX 0.8.0, 0.10.0"),
     ],
@@ -143,7 +143,7 @@ def test_a_crash_says_by_which_signal(title: str, said: str, tmp_path: Path) -> 
     records = [target("0.9.0"), claim("migrate-pmap.errors"), cause("dead", title=title)]
     page = tree(render(loaded(tmp_path, [*records, program("errors.a"), dead]))["hazards.html"])
     (head,) = part(page, "crashes-dead").iter("summary")
-    assert text_in(head) == f"{title} {said}new pmap: every version"
+    assert text_in(head) == f"{title} {said}new pmap: every version tested"
 
 
 # A job that hangs, which is expected of no map.
@@ -170,7 +170,7 @@ def test_what_a_program_without_a_map_shows_is_no_result_of_a_map(tmp_path: Path
     page = tree(render(loaded(tmp_path, records))["hazards.html"])
     (head,) = part(page, "hangs-stuck").iter("summary")
     rows = [*part(page, "hangs-stuck").iter("tr")]
-    assert text_in(head).endswith("new pmap, programs without pmap or shard_map: every version")
+    assert text_in(head).endswith("new pmap, plain JAX: every version tested")
     assert [text_in(one) for one in rows[1]] == ["new pmap", "standalone job", ""]
 
 
@@ -188,7 +188,7 @@ def test_a_program_without_a_map_has_its_own_versions_in_the_head(tmp_path: Path
     ]
     page = tree(render(loaded(tmp_path, records))["hazards.html"])
     (head,) = part(page, "hangs-stuck").iter("summary")
-    where = "new pmap: JAX 0.9.0 to 0.10.0; programs without pmap or shard_map: every version"
+    where = "new pmap: JAX 0.9.0 to 0.10.0; plain JAX: every version tested"
     assert text_in(head) == f"Title of stuck {where}"
 
 
@@ -220,7 +220,7 @@ def test_a_part_under_another_implementation_has_a_row_in_the_table(tmp_path: Pa
     page = tree(render(loaded(tmp_path, records))["hazards.html"])
     (head,) = card(page, "whole").iter("summary")
 
-    assert "new pmap, programs without pmap or shard_map: every version" in text_in(head)
+    assert "new pmap, plain JAX: every version tested" in text_in(head)
 
 
 def test_the_page_is_filtered_by_version_without_a_script(page: Element) -> None:
