@@ -74,6 +74,10 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
+# How a process of a plain job ended, before the lines that it printed.
+_OF_JOB = re.compile(r"\b(hangs|exit \d+|SIG[A-Z]+) \| ")
+
+
 @lru_cache(_KEPT)
 def worded(text: str) -> str:
     """Return what a judge wrote, for who does not know our classes: of a program of its own what it
@@ -83,4 +87,6 @@ def worded(text: str) -> str:
     """
     text = _CHILD.sub(lambda m: "raised " if m[1] else "ended with ", unphased(text))
     text = _NO_VALUES.sub("this process holds no values to compare", text)
+    ended, printed = _OF_JOB.subn(r"\1, after printing: ", text)
+    text = ended.replace(" | ", ", ") if printed else text
     return _RESULT.sub("the result is ", text)
