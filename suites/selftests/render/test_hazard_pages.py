@@ -265,7 +265,7 @@ def test_wrong_values_that_a_job_prints_are_a_hazard(tmp_path: Path) -> None:
 
 def test_a_process_of_a_job_that_hangs_is_a_hazard(page: Element) -> None:
     hangs = text_in(part(page, "hangs-stuck"))
-    assert "hangs | made" in hangs
+    assert "hangs, after printing: made" in hangs
     assert "1x8" not in hangs
 
 
