@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from conformance.model.verdicts import Verdict
@@ -11,6 +11,7 @@ from reports.store.order import implementation_order, topology_order, version_or
 from reports.store.outcomes import CellKey
 from reports.store.results import Results
 
+A_JOB = "standalone job"  # in place of a topology: a plain program that starts its processes
 _SILENT = (Verdict.NOT_RUN, Verdict.REMOVED, Verdict.NOT_APPLICABLE)
 
 
@@ -34,9 +35,13 @@ def versions_run(results: Results) -> dict[tuple[str, str, str], set[str]]:
 
 
 def where_shown(
-    keys: Iterable[CellKey], ran: Mapping[tuple[str, str, str], set[str]]
+    keys: Iterable[CellKey],
+    ran: Mapping[tuple[str, str, str], set[str]],
+    jobs: Collection[CellKey] = (),
 ) -> Iterator[Shown]:
-    """Yield where cells stand, by implementation; `ran` is what `versions_run` gives."""
+    """Yield where cells stand, by implementation; `ran` is what `versions_run` gives, `jobs` the
+    cells whose program starts processes of its own.
+    """
     by_implementation: dict[str, list[CellKey]] = defaultdict(list)
     for key in keys:
         by_implementation[key.implementation].append(key)
@@ -50,7 +55,9 @@ def where_shown(
                 {key.target.jax or key.target.target for key in here},
                 set().union(*(ran.get(place, set()) for place in places)),
             ),
-            tuple(sorted({key.topology for key in here}, key=topology_order)),
+            tuple(
+                sorted({A_JOB if key in jobs else key.topology for key in here}, key=topology_order)
+            ),
         )
 
 

@@ -22,8 +22,7 @@ from reports.analysis.effects.rewrites import rewrites
 from reports.store.order import implementation_order, topology_order
 from reports.store.outcomes import RAN, CellKey, Outcome
 from reports.store.results import Results
-
-A_JOB = "standalone job"  # in place of a topology: a plain program that starts its processes
+from reports.store.shown import A_JOB
 
 
 class Danger(StrEnum):

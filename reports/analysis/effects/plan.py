@@ -23,8 +23,9 @@ SEVERE = frozenset((Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS))
 REAL = "idioms"  # the section of programs as users write them
 # What does no harm to a program that ran, but for what it costs to look at it.
 _HARMLESS = frozenset((Group.OTHER_ERROR, Group.OUTPUT, Group.WARNS, Group.TAKEN, Group.LIES))
+MOST_SEVERE = 3  # edits for few programs that are shown in a line each
 MOST_LIKELY = 10  # edits that are shown at once,
-MOST_WORDS = 220  # and their words on a page: an upgrade is read in three minutes
+MOST_WORDS = 190  # and their words on a page: an upgrade is read in three minutes
 _WORDS_OF_CODE = 0.5  # how many words of prose a word of code takes to read, being looked at
 _WORDS_BESIDE = 8  # an edit's effects and headings
 
@@ -78,6 +79,13 @@ class Plan:
     likely: tuple[Change, ...]
     rare: tuple[Change, ...]
     unknown: tuple[Entry, ...]
+
+    @property
+    def severe(self) -> tuple[Change, ...]:
+        """The rare changes against a crash, a hang or wrong values, as many as a page has room
+        for.
+        """
+        return tuple(one for one in self.rare if one.severe)[:MOST_SEVERE]
 
     @property
     def changes(self) -> tuple[Change, ...]:

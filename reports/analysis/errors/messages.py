@@ -33,6 +33,7 @@ _OURS = ("conformance.", "harness.")
 # What a program of its own printed last: a signal of nothing but the error itself.
 _OF_A_CHILD = re.compile(r"(?:(?:process \d+|exit(?: status)? \d+): )*(?:(?P<type>\w+): )?")
 # The signals by which a process of a plain job ends itself: others are sent by a test.
+_JOB = "job"  # the phase of what a process of such a job met
 _FAULTS = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE")
 # Names of the harness's own functions make no good example of what a user reads.
 _HARNESS_NAMES = ("Implementation", "conformance")
@@ -100,10 +101,13 @@ class _Gathered:
     template: str = ""
     example: str = ""
     keys: dict[CellKey, str] = field(default_factory=dict)  # and the cause of each
+    jobs: set[CellKey] = field(default_factory=set)  # those that start their own processes
 
     def add(self, key: CellKey, cause: str, message: RecordedMessage, words: str) -> None:
         self.types[message.type] += 1
-        if message.phase and message.phase != "unknown":
+        if message.phase == _JOB:
+            self.jobs.add(key)
+        elif message.phase and message.phase != "unknown":
             self.phases[message.phase] += 1
         self.template = self.template or words
         self.keys[key] = cause
@@ -165,7 +169,7 @@ def _of_step(step: Mapping[str, Any]) -> Iterator[RecordedMessage]:
             yield RecordedMessage(Sort.ERROR, name, text, str(exception.get("phase") or ""))
     extra = step.get("extra")
     if of_job(str(step.get("name"))) and isinstance(extra, dict) and job_end(extra)[0] in _FAULTS:
-        yield RecordedMessage(Sort.SIGNAL, job_end(extra)[0], "")
+        yield RecordedMessage(Sort.SIGNAL, job_end(extra)[0], "", _JOB)
     for warning in _list(step.get("warnings")):
         if isinstance(warning, dict):
             yield RecordedMessage(
@@ -198,7 +202,7 @@ def _message(
         + SLOT * (len(gathered.example) > _EXAMPLE_LENGTH),
         phases=tuple(phase for phase, _ in gathered.phases.most_common()),
         meanings=_meanings(results, gathered, ran, newest),
-        shown=tuple(where_shown(gathered.keys, ran)),
+        shown=tuple(where_shown(gathered.keys, ran, gathered.jobs)),
     )
 
 
@@ -214,6 +218,7 @@ def _meanings(
     of most tests; of a signal, which quotes nothing, those of most tests. A warning counts for a
     known issue only if that quotes it; then for that one, whatever else its program shows.
     """
+    jobs = one.jobs
     quoted_by = _quoting_issue(results, one.example) if one.sort is Sort.WARNING else ""
     quoting = {slug: _quotes(results, slug, one.example) for slug in {*one.keys.values()} if slug}
     groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
@@ -241,7 +246,7 @@ def _meanings(
         ),
     )
     return tuple(
-        Meaning(*one, tuple(groups[one]), until[one], tuple(where_shown(seen[one], ran)))
+        Meaning(*one, tuple(groups[one]), until[one], tuple(where_shown(seen[one], ran, jobs)))
         for one in order
     )
 

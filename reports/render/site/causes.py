@@ -10,7 +10,6 @@ from functools import lru_cache
 from conformance.model.records import Cause
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.happened import ABSENT
-from reports.analysis.effects.hazards import A_JOB
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.remedies import Help
 from reports.analysis.effects.rewrites import Rewrite, rewrites
@@ -53,6 +52,7 @@ from reports.store.order import (
 )
 from reports.store.outcomes import CellKey
 from reports.store.results import Results
+from reports.store.shown import A_JOB
 
 _MOST_REMEDIES = 4
 _COSTS = (Effect.MOVES_MORE, Effect.NEEDS_MORE_MEMORY, Effect.SLOWER)

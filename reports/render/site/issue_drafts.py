@@ -13,7 +13,6 @@ from itertools import groupby
 
 from conformance.model.records import Cause, Claim, Deviation, Target
 from reports.analysis.effects.derive import of_job
-from reports.analysis.effects.hazards import A_JOB
 from reports.analysis.effects.started import started
 from reports.render.site.corrections import suggested
 from reports.render.site.names import implementation_words
@@ -22,6 +21,7 @@ from reports.store.alike import failed
 from reports.store.order import topology_order
 from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
+from reports.store.shown import A_JOB
 
 Checked = Sequence[tuple[CellKey, Outcome]]
 

@@ -142,13 +142,13 @@ def _without_effect(effects: Effects) -> tuple[tuple[str, str, tuple[Link, ...]]
     rest = [one for one in effects.results.causes.values() if worst.get(one.cause) is None]
     lists = (
         (
-            "issues that are the same before and after every upgrade",
+            "issues without a row in this table",
             "Tests fail because of these issues, but a comparison with legacy pmap or another "
             "version shows no effect on programs.",
             [one for one in rest if one.cause in worst],
         ),
         (
-            "behaviours to know, which are no failures",
+            "behaviours that the tests expect",
             "No test fails because of these behaviours, because the tests expect them. They can "
             "still affect a program.",
             [one for one in rest if one.cause not in worst],

@@ -154,9 +154,15 @@ class UpgradeView:
         )
 
     @cached_property
+    def severe(self) -> tuple[ChangeView, ...]:
+        """The edits for few programs that are shown in a line: against the most severe effects."""
+        return tuple(_change(self, one) for one in self.plan.severe)
+
+    @cached_property
     def rare(self) -> tuple[ChangeView, ...]:
         """The edits that are folded."""
-        return tuple(_change(self, one) for one in self.plan.rare)
+        shown = set(map(id, self.plan.severe))
+        return tuple(_change(self, one) for one in self.plan.rare if id(one) not in shown)
 
     @property
     def library_changes(self) -> tuple[LibraryChange, ...]:
@@ -191,13 +197,6 @@ class UpgradeView:
     def counted_rare(self) -> tuple[tuple[str, int], ...]:
         """How many edits are folded: of all, and by processes."""
         return counted_places(self.rare)
-
-    @cached_property
-    def counted_severe(self) -> tuple[tuple[str, int], ...]:
-        """How many folded edits avert a crash, a hang or wrong values: of all, and by processes."""
-        pairs = zip(self.rare, self.plan.rare, strict=True)
-        counted = counted_places([view for view, one in pairs if one.severe])
-        return tuple((place, count) for place, count in counted if count)
 
     @cached_property
     def counted_unknown(self) -> tuple[tuple[str, int], ...]:

@@ -259,6 +259,7 @@ def test_a_process_of_a_plain_job_may_end_by_a_signal(tmp_path: Path, end: str, 
     ]
     found = messages(load([rows.write(tmp_path / "job.jsonl", records)]))
     assert [one.title for one in found] == ["The process is killed by SIGABRT"] * met
+    assert [one.shown[0].topologies for one in found] == [("standalone job",)] * met
 
 
 def test_what_is_behind_it_in_the_newest_version_comes_first(ended: Results) -> None:
