@@ -237,7 +237,7 @@ LOOPS: Mapping[str, Sized] = table(
     ),
     Sized(
         "evaluated",
-        f"A trained state in another function, {BY_JIT},",
+        f"A trained state that a second function evaluates, {BY_JIT},",
         evaluated,
         "the state",
         of_the_state(1),
@@ -254,7 +254,7 @@ LOOPS: Mapping[str, Sized] = table(
     ),
     Sized(
         "prefetched",
-        f"A training step, two batches ahead, {BY_JIT},",
+        f"A training step with two batches prefetched, {BY_JIT},",
         prefetched,
         "the old state and the new one, and three batches",
         of_the_state(2 + (AHEAD + 1) * FED),

@@ -206,7 +206,7 @@ LOOPS: Mapping[str, Sized] = table(
     ),
     Sized(
         "prefetched",
-        "A training step, two batches ahead,",
+        "A training step with two batches prefetched",
         fed,
         "the old state and the new one, and three batches",
         of_the_state(2 + (AHEAD + 1) * FED),
@@ -260,7 +260,7 @@ LOOPS: Mapping[str, Sized] = table(
     ),
     Sized(
         "evaluated",
-        "A trained state in another map",
+        "A trained state that a second map evaluates",
         evaluated,
         "the state",
         of_the_state(1),
@@ -284,7 +284,7 @@ LOOPS: Mapping[str, Sized] = table(
     ),
     Sized(
         "initialised-whole",
-        "Weights made in a map with out_axes=None and passed on whole",
+        "Weights that a map returns with out_axes=None, passed to another with in_axes=None,",
         initialised,
         "a copy on each device",
         of_the_state(1),

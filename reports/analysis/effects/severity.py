@@ -21,7 +21,7 @@ class Severity(StrEnum):
     WRONG_NUMBERS = "wrong values"
     FIX_FAILS = "the documented fix does not work"
     RAISES = "raises an undocumented error"
-    COSTS = "communicates or stores something else than documented"
+    COSTS = "communication or memory differs from the document"
     REST = "another difference"
     PLATFORM = "depends on the platform"
 

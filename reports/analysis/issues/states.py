@@ -21,7 +21,7 @@ class State(StrEnum):
     """What is known of an issue in a place; the value is its name on pages."""
 
     AFFECTED = "affected"
-    SAME = "no change"
+    SAME = "not new"
     OTHERWISE = "another issue"
     FREE = "not affected"
     NOT_TESTED = "not tested"

@@ -308,9 +308,9 @@ def _frame(results: Results, made: Sequence[Page | Asset], repository: str) -> F
     paths = {one.path for one in made}
     days = sorted({target.started[:10] for target in results.targets if target.started})
     versions = [results.labels[t.key] for t in results.targets if not t.unavailable]
-    platforms = sorted({t.platform for t in results.targets if t.platform})
+    main, *others = [one.upper() for one in results.platforms] or [""]
     summary = (
-        ", ".join(platforms),
+        f"{main}, in part {', '.join(others)}" if others else main,
         " to ".join(dict.fromkeys([*versions[:1], *versions[-1:]])),
         f"up to {days[-1]}" if days else "",
     )

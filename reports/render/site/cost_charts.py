@@ -178,12 +178,12 @@ def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to:
     if not others and to != LEGACY:  # of one run, which its name says
         return ""
     older = [
-        f"for JAX {', '.join(some)}: on JAX {version}, in the same run"
+        f" JAX {', '.join(some)} has none: {to} on JAX {version} was timed beside it."
         for version, some in others.items()
     ]
-    if not own:
-        return f"1x is {to} ({'; '.join(older)})." if older else ""
-    return f"1x is {to} on the same JAX" + (f" ({'; '.join(older)})." if older else ".")
+    if not own and not older:
+        return ""
+    return f"1x is {to}{' on the same JAX' if own else ''}.{''.join(older)}"
 
 
 def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:

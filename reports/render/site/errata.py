@@ -124,10 +124,8 @@ class Group:
 
     @property
     def words(self) -> str:
-        """The number of claims and of entries, as text."""
-        some = sum(len(entries) for _, entries in self.documents)
-        one = "" if some == self.size else f", in {some} {'entry' if some == 1 else 'entries'}"
-        return counted(self.size, "claim") + one
+        """The number of claims, as text."""
+        return counted(self.size, "claim")
 
 
 @dataclass(frozen=True, slots=True)

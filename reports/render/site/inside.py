@@ -239,8 +239,8 @@ def _answer(rows: Sequence[InsideRow]) -> str:
     if not newest:
         return ""
     jax = rows[0].cells[-1].jax
-    where = f"on JAX {jax}, {implementation_words(NEW)}"
+    where = f"{implementation_words(NEW)} on JAX {jax}"
     if list(newest) == [WORKS]:
         return f"Yes: {where} works inside all of them."
     parts = "; ".join(f"{says} inside {', '.join(some)}" for says, some in newest.items())
-    return f"{'In part' if WORKS in newest else 'No'}, {where}: {parts}."
+    return f"{'In part' if WORKS in newest else 'No'}. {where[:1].upper()}{where[1:]}: {parts}."

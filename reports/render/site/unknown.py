@@ -19,7 +19,7 @@ from reports.store.results import Results
 
 PAGE = "unknown.html"
 PLATFORMS = ("cpu", "cuda", "tpu")
-_NOT_SAID = "other topologies were chosen"
+_NOT_SAID = "tested on other topologies"
 _REASON_SHOWN = 240
 _CHECKS_SHOWN = 8
 

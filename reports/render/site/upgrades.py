@@ -225,7 +225,7 @@ class UpgradeView:
             return ""
         old, new = self.pair.old, self.pair.new
         before = f"on JAX {old.jax}" if old.jax != new.jax else f"under {side_words(old)}"
-        return f" (already so {before}, in fewer tests)"
+        return f" (as {before}; more tests show it now)"
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""

@@ -44,8 +44,8 @@ def test_one_process_and_several_have_their_own_answer() -> None:
     )
     says = {row.implementation: [cell.says for cell in row.cells] for row in several.rows}
     assert says == {"legacy_pmap": ["works", "not run"], "new_pmap": ["not run", "wrong values"]}
-    assert one.answer.startswith("In part, on JAX 0.9.0")
-    assert several.answer == "No, on JAX 0.9.0, new pmap: wrong values inside jax.jit."
+    assert one.answer.startswith("In part. New pmap on JAX 0.9.0")
+    assert several.answer == "No. New pmap on JAX 0.9.0: wrong values inside jax.jit."
 
 
 def test_a_version_without_an_implementation_lacks_it_for_every_test() -> None:

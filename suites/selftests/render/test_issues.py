@@ -373,7 +373,7 @@ def test_an_issue_that_legacy_pmap_shows_too_is_no_new_effect() -> None:
         row.implementation: [one.says for one in row.cells]
         for row in place_rows(effects.results, issue)
     }
-    assert said["new_pmap"] == ["no change", "no change"]
+    assert said["new_pmap"] == ["not new", "not new"]
 
 
 def test_an_issue_of_a_library_is_shown_against_its_version() -> None:

@@ -271,7 +271,7 @@ def test_what_is_silent_says_that_some_tests_show_it_before_the_upgrade_too(tmp_
         records.append(ran(name, new, returned([2.0]), **how))
     site = render(loaded(tmp_path, records))
     page = tree(with_lines(site)["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
-    said = "(already so on JAX 0.8.0, in fewer tests)"
+    said = "(as on JAX 0.8.0; more tests show it now)"
     assert f"wrong values Title of old {said}" in text_in(section(page, "silently"))
 
 
