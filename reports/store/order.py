@@ -106,5 +106,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(one) if len(one) <= _DIGITS else _LARGEST for one in found)
 
 
-# The first version in which jax.pmap is new pmap, as `switches.default` tests in every version.
+# The first version in which jax.pmap is new pmap, and the first without legacy pmap, as
+# `switches.default` tests in every version.
 NEW_BY_DEFAULT = version_order("0.8.0")
+LEGACY_REMOVED = version_order("0.10")

@@ -21,7 +21,7 @@ from reports.render.site.names import (
 )
 from reports.render.site.page import Page
 from reports.render.site.remedies import Remedies, newest, remedies
-from reports.store.order import LEGACY, implementation_order
+from reports.store.order import LEGACY, LEGACY_REMOVED, implementation_order, version_order
 from reports.store.results import Results
 from reports.store.shown import Shown
 
@@ -186,8 +186,16 @@ def _list(results: Results, found: Sequence[Message]) -> ErrorsPage:
     )
 
 
+def _under(shown: Shown) -> str:
+    """Return the implementation under which a message was met: selected, where it is removed."""
+    words = implementation_words(shown.implementation)
+    first = shown.jax.replace(",", "").split()[0]
+    removed = shown.implementation == LEGACY and version_order(first) >= LEGACY_REMOVED
+    return f"{words} (selected, but removed)" if removed else words
+
+
 def _where(shown: Shown) -> str:
-    return f"{implementation_words(shown.implementation)} {shown.jax}"
+    return f"{_under(shown)}: JAX {shown.jax}"
 
 
 def _page(
@@ -242,7 +250,7 @@ def _meaning(results: Results, meaning: Meaning) -> MeaningView:
 
 
 def _named(some: Sequence[Shown]) -> tuple[tuple[str, Shown], ...]:
-    return tuple((implementation_words(one.implementation), one) for one in some)
+    return tuple((_under(one), one) for one in some)
 
 
 def _program(results: Results, message: Message) -> tuple[str, str, Link]:

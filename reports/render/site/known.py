@@ -16,12 +16,12 @@ from reports.render.site.names import Link, cause_path, implementation_words, ve
 from reports.render.site.page import Page
 from reports.render.site.uses import Use
 from reports.render.site.versions import ANY_FATAL, risk_href
-from reports.store.order import NEW_BY_DEFAULT, version_order
+from reports.store.order import LEGACY_REMOVED, NEW_BY_DEFAULT, version_order
 
 PAGE = "causes.html"
 SAFEST = "versions.html"
 SINCE = "0.8"  # the first with new pmap by default
-ALONE = "0.10"  # the first without legacy pmap
+ALONE = "0.10"  # the first without legacy pmap, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _advice(use: Use, kind: str, risks: Mapping[str, Risk | None]) -> str:
     later = f"{SINCE} to {some[0][0]}" if use is Use.LEGACY else f"{SINCE} and later"
     versions = f" of JAX {later}" if newer else ""
     line = f"{words}: the safest version{versions} is {_and_issues(best, some)}"
-    alone = [(jax, one) for jax, one in some if version_order(jax) >= version_order(ALONE)]
+    alone = [(jax, one) for jax, one in some if version_order(jax) >= LEGACY_REMOVED]
     if newer and best[0] not in dict(alone) and (last := safest(alone)):
         line += f" Of JAX {ALONE} and later, it is {_and_issues(last, alone)}"
     return line
