@@ -51,7 +51,7 @@ _HEADINGS = {
     Group.WARNS: "New warnings",
     Group.TAKEN: "Errors no longer raised",
     Group.FIX_FAILS: "Documented fixes that do not work",
-    Group.REPAIRED: "Fixed",
+    Group.REPAIRED: "Fixed, in whole or in part",
 }
 
 

@@ -159,7 +159,7 @@ def _failures(
     for (name, at), why in missing.items():
         if why.startswith(_FAILED):
             text = shortened(why.removeprefix(_FAILED), _WHY_SHOWN)
-            yield f"No time of {name} on JAX {versions[at].jax}: {text}"
+            yield f"{name} on JAX {versions[at].jax} has no time: its program failed. {text}"
 
 
 def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to: str) -> str:
@@ -178,7 +178,7 @@ def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to:
     if not others and to != LEGACY:  # of one run, which its name says
         return ""
     older = [
-        f" JAX {', '.join(some)} has none: {to} on JAX {version} was timed beside it."
+        f" For JAX {', '.join(some)}, which has none, {to} on JAX {version} was timed beside it."
         for version, some in others.items()
     ]
     if not own and not older:
