@@ -203,12 +203,13 @@ def averts(effects: Effects, hazard: Hazard, jax: str) -> str:
 
 def _fix(effects: Effects, hazard: Hazard, implementation: str, target: TargetKey) -> str:
     """Return the title and the id of the first test that fixes a hazard's program and works; ""
-    if none does.
+    if none does. An error in every process is a fix of a hang.
     """
     remedies = effects.remedies
     works = (
         clause
         for clause in remedies.of_clauses(hazard.clauses)
-        if remedies.at(clause, implementation, target).help is Help.WORKS
+        if (found := remedies.at(clause, implementation, target)).help is Help.WORKS
+        or (found.works and hazard.danger is Danger.HANGS)
     )
     return next((f"{effects.results.clauses[one].title} (`{one}`)" for one in works), "")

@@ -131,6 +131,8 @@ def messages(
                 words = template(message.text) if message.sort is not Sort.SIGNAL else message.text
                 known[message] = _page_of(message, words), words
             name, words = known[message]
+            if name in gathered and gathered[name].sort is not message.sort:
+                name = f"{name}-{message.sort.value}"  # of one text, an error beside a warning
             one = gathered.setdefault(name, _Gathered(message.sort))
             clause = results.clauses[key.clause]
             one.add(key, cause_of(outcome) or clause.cause, message, words)

@@ -272,7 +272,7 @@ def _view(
         if cause.cause in inside.CAUSES and inside.there(results)
         else None,
         as_shard_map=""
-        if issue is not None and SHARD_MAP in issue.implementations
+        if issue is None or issue.worst is None or SHARD_MAP in issue.implementations
         else _as_shard_map(results, [key for key in cells if key.target == target]),
         effects=() if issue is None else tuple(_effects(issue)),
     )

@@ -159,7 +159,7 @@ def _failures(
     for (name, at), why in missing.items():
         if why.startswith(_FAILED):
             text = shortened(why.removeprefix(_FAILED), _WHY_SHOWN)
-            yield f"{name} on JAX {versions[at].jax} has no time: its program failed. {text}"
+            yield f"{name} on JAX {versions[at].jax} has no time: it {text.split(': ', 1)[-1]}"
 
 
 def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to: str) -> str:
@@ -178,7 +178,7 @@ def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to:
     if not others and to != LEGACY:  # of one run, which its name says
         return ""
     older = [
-        f" For JAX {', '.join(some)}, which has none, {to} on JAX {version} was timed beside it."
+        f" JAX {', '.join(some)} has no {to}: its times are divided by those on JAX {version}."
         for version, some in others.items()
     ]
     if not own and not older:
@@ -297,9 +297,8 @@ def memory_figures(measured: Memory) -> Group:
         "memory",
         "A call with an argument, donated or not: memory",
         "Peak memory during a call, divided by the size of the argument. 1× means no copy, 2× one "  # noqa: RUF001
-        "copy beside the original. With eight devices in one process, figures around 2× and 2.5× "  # noqa: RUF001
-        "vary by up to 0.4× between calls: how much is in memory at once depends on which devices "  # noqa: RUF001
-        "work at the same time.",
+        "copy beside the original. On 1x8, figures of 2× to 2.5× can change by 0.4× from "  # noqa: RUF001
+        "call to call.",
         tuple(figures),
     )
 

@@ -46,7 +46,6 @@ class Row:
     link: Link
     meaning: Link
     known: bool  # whether that is a known issue, and not a claim whose test met it
-    until: str
     programs: int
     where: tuple[str, ...]
 
@@ -163,7 +162,6 @@ def _list(results: Results, found: Sequence[Message]) -> ErrorsPage:
                 link=Link(one.title, error_path(one.slug)),
                 meaning=_meaning(results, one.meanings[0]).link,
                 known=one.meanings[0].cause in results.causes,
-                until=one.meanings[0].until,
                 programs=len(one.clauses),
                 where=tuple(_where(shown) for shown in one.shown),
             )

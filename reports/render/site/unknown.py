@@ -73,6 +73,7 @@ class UnknownPage:
     others: tuple[str, ...]
     unavailable: tuple[Target, ...]
     results: Results
+    core: tuple[str, ...] = ()  # the versions of which the core tier alone was run
     absent: int = 0  # tests of the catalogue without a result, which have no page
 
     @property
@@ -110,6 +111,7 @@ def unknown_page(results: Results, platforms: tuple[str, ...]) -> UnknownPage:
         others=tuple(one for one in PLATFORMS if one not in platforms),
         unavailable=tuple(t for t in results.targets if t.unavailable),
         results=results,
+        core=tuple(results.labels[t.key] for t in results.targets if t.core is not None),
         absent=results.absent,
     )
 
@@ -125,7 +127,7 @@ def _gaps(results: Results) -> tuple[tuple[str, tuple[Gap, ...]], ...]:
 def _coverage(results: Results) -> tuple[tuple[str, int, int], ...]:
     found: dict[str, set[str]] = {}
     for key, outcome in results.outcomes.items():
-        if outcome.verdict is not Verdict.NOT_RUN:
+        if outcome.verdict in RAN:
             found.setdefault(key.topology, set()).add(key.clause)
     return tuple((one, len(found.get(one, ())), len(results.clauses)) for one in results.topologies)
 
