@@ -25,7 +25,7 @@ REAL = "idioms"  # the section of programs as users write them
 _HARMLESS = frozenset((Group.OTHER_ERROR, Group.OUTPUT, Group.WARNS, Group.TAKEN, Group.LIES))
 MOST_SEVERE = 3  # edits for few programs that are shown in a line each
 MOST_LIKELY = 10  # edits that are shown at once,
-MOST_WORDS = 190  # and their words on a page: an upgrade is read in three minutes
+MOST_WORDS = 175  # and their words on a page: an upgrade is read in three minutes
 _WORDS_OF_CODE = 0.5  # how many words of prose a word of code takes to read, being looked at
 _WORDS_BESIDE = 8  # an edit's effects and headings
 
