@@ -297,8 +297,8 @@ def memory_figures(measured: Memory) -> Group:
         "memory",
         "A call with an argument, donated or not: memory",
         "Peak memory during a call, divided by the size of the argument. 1× means no copy, 2× one "  # noqa: RUF001
-        "copy beside the original. On 1x8, figures of 2× to 2.5× can change by 0.4× from "  # noqa: RUF001
-        "call to call.",
+        "copy beside the original. On 1x8, figures between 2× and 2.5× vary by up to 0.4×: "  # noqa: RUF001
+        "ignore smaller differences.",
         tuple(figures),
     )
 

@@ -20,7 +20,7 @@ from reports.analysis.effects.changed import (
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.hazards import hazards
 from reports.analysis.effects.pairs import Effects, Side
-from reports.analysis.effects.plan import MOST_WORDS, Change, Plan, plan
+from reports.analysis.effects.plan import MOST_WORDS, SEVERE, Change, Plan, plan
 from reports.analysis.effects.rewrites import Place, first_said, rewrites
 from reports.analysis.effects.upgrade import upgrade
 from reports.analysis.issues.derive import issue_of, issues
@@ -210,8 +210,12 @@ class UpgradeView:
 
     @cached_property
     def silent(self) -> tuple[EntryView, ...]:
-        """Silent differences of programs that ran before, the most severe and common first."""
-        some = silently(self.effects.results, self.found)
+        """Silent differences of programs that ran before, the most severe and common first.
+
+        A milder known issue of the old side is no difference, if more tests show it now.
+        """
+        every = silently(self.effects.results, self.found)
+        some = [one for one in every if one.effect in SEVERE or not self._of_both(one)]
         views = ((one, entry_view(self.effects.results, self.found, one)) for one in some)
         return tuple(replace(view, title=f"{view.title}{self._before(one)}") for one, view in views)
 
@@ -221,11 +225,17 @@ class UpgradeView:
             return " (raised before)"
         if sum(one.shown.refused for one in entry.seen) * 2 > len(entry.seen):
             return " (most tests raised before)"
-        if entry.cause is None or entry.cause.cause not in self._shown(self.pair.old):
+        if not self._of_both(entry):
             return ""
         old, new = self.pair.old, self.pair.new
         before = f"on JAX {old.jax}" if old.jax != new.jax else f"under {side_words(old)}"
         return f" (as {before}; more tests show it now)"
+
+    def _of_both(self, entry: Entry) -> bool:
+        """Return whether programs that ran met its known issue on the old side, too."""
+        refused = sum(one.shown.refused for one in entry.seen) * 2 > len(entry.seen)
+        known = entry.cause is not None and entry.cause.cause in self._shown(self.pair.old)
+        return known and entry.ran_before and not refused
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""

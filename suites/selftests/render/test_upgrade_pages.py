@@ -18,6 +18,7 @@ from records import (
     clause,
     deviation,
     finding,
+    leaf,
     raised,
     returned,
     shows,
@@ -273,6 +274,24 @@ def test_what_is_silent_says_that_some_tests_show_it_before_the_upgrade_too(tmp_
     page = tree(with_lines(site)["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
     said = "(as on JAX 0.8.0; more tests show it now)"
     assert f"wrong values Title of old {said}" in text_in(section(page, "silently"))
+
+
+def test_a_milder_issue_of_both_sides_is_no_silent_difference(tmp_path: Path) -> None:
+    old, new = "new_pmap@0.8.0", "new_pmap@0.9.0"
+    how = {"verdict": "known deviation", "findings": [WRONG], "deviation": deviation(cause="old")}
+    moved = returned(leaf([1.0], sharding={"type": "SingleDeviceSharding", "devices": [0]}))
+    records = [*HEAD, cause("old"), cause("new"), program("errors.a"), program("errors.b")]
+    records += [ran("errors.a", side, FINE) for side in (FROM, old)]
+    records += [ran("errors.a", new, moved, **how)]
+    records += [ran("errors.b", FROM, FINE), ran("errors.b", new, moved, **how)]
+
+    def silent(before: Record) -> str:
+        site = render(loaded(tmp_path, [*records, before]))
+        page = tree(with_lines(site)["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
+        return text_in(page).partition("What differs silently")[2].partition("Everything")[0]
+
+    assert "Title of old" in silent(ran("errors.b", old, FINE))
+    assert "Title of old" not in silent(ran("errors.b", old, moved, **how))
 
 
 def test_what_is_silent_says_that_most_tests_raised_before(tmp_path: Path) -> None:
