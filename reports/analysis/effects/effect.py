@@ -60,6 +60,8 @@ DIFFERENCES = (
     Effect.WARNS,
 )
 
+SEVERE = (Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS)
+
 _RANK = {effect: place for place, effect in enumerate(Effect)}
 
 _WORDS = {

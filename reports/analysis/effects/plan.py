@@ -12,14 +12,13 @@ from math import inf
 
 from reports.analysis.effects.changed import Entry, Group, Upgrade
 from reports.analysis.effects.edits import AS_SHARD_MAP, Edit, edits
-from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.effect import SEVERE, Effect
 from reports.analysis.effects.pairs import Side
 from reports.analysis.effects.remedies import Remedy
 from reports.analysis.effects.rewrites import Place, Rewrite, Usage, rewrites, weight
 from reports.store.order import LEGACY, NEW_BY_DEFAULT, version_order
 from reports.store.results import Results
 
-SEVERE = frozenset((Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS))
 REAL = "idioms"  # the section of programs as users write them
 # What does no harm to a program that ran, but for what it costs to look at it.
 _HARMLESS = frozenset((Group.OTHER_ERROR, Group.OUTPUT, Group.WARNS, Group.TAKEN, Group.LIES))
@@ -52,7 +51,7 @@ class Change:
     @property
     def severe(self) -> bool:
         """Return whether it averts a crash, a hang or wrong values."""
-        return not SEVERE.isdisjoint(self.effects)
+        return not set(SEVERE).isdisjoint(self.effects)
 
     @property
     def words(self) -> float:

@@ -31,7 +31,7 @@ from reports.analysis.effects.changed import (
 )
 from reports.analysis.effects.derive import OF_ALL_ROWS, alone, failing
 from reports.analysis.effects.digest import RAISED
-from reports.analysis.effects.effect import SAME, Effect, ShownEffect
+from reports.analysis.effects.effect import SAME, SEVERE, Effect, ShownEffect
 from reports.analysis.effects.explained import UNEXPLAINED, By, Why
 from reports.analysis.effects.pairs import Cellular, Effects, Row, Side, cell_of
 from reports.analysis.effects.remedies import FAILED, Help, Remedy
@@ -42,12 +42,8 @@ from reports.store.codes import NOTE
 from reports.store.order import NEW, SHARD_MAP
 from reports.store.results import Results
 
-# Effects more severe than a fix that does not help: they are reported as themselves.
-_GRAVER = (Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS)
-
-
 # What a known issue does to a program that does not work with it.
-_FAILURES = (*_GRAVER, Effect.RAISES, Effect.OTHER_ERROR)
+_FAILURES = (*SEVERE, Effect.RAISES, Effect.OTHER_ERROR)
 
 
 class _Key(NamedTuple):
@@ -319,7 +315,7 @@ class _Made:
 
     def _fix_fails(self, clause: Clause, shown: ShownEffect, other: Cellular) -> bool:
         fix = clause.fixes is not None
-        return fix and other.outcome.verdict in FAILED and shown.effect not in _GRAVER
+        return fix and other.outcome.verdict in FAILED and shown.effect not in SEVERE
 
     def _entry(self, key: _Key, some: list[_Changed]) -> Entry:
         """Return the entry of rows that changed; equal entries of several upgrades are one object.

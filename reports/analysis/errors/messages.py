@@ -32,8 +32,8 @@ _QUOTE_LENGTH = 8  # characters of a cause's tag that are more than a name
 _OURS = ("conformance.", "harness.")
 # What a program of its own printed last: a signal of nothing but the error itself.
 _OF_A_CHILD = re.compile(r"(?:(?:process \d+|exit(?: status)? \d+): )*(?:(?P<type>\w+): )?")
-# The signals by which a process of a plain job ends itself: others are sent by a test.
-_JOB = "job"  # the phase of what a process of such a job met
+_JOB = "job"  # the phase of what a process of a plain job met
+# The signals by which such a process ends itself: others are sent by a test.
 _FAULTS = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE")
 # Names of the harness's own functions make no good example of what a user reads.
 _HARNESS_NAMES = ("Implementation", "conformance")

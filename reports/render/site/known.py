@@ -36,7 +36,7 @@ class KnownPage:
     versions: tuple[str, ...]
     uses: tuple[tuple[str, str, bool], ...]
     others: tuple[tuple[str, str, tuple[Link, ...]], ...]
-    libraries: tuple[tuple[str, Link], ...] = ()
+    libraries: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def pages(effects: Effects) -> Iterator[Page]:
     if results.causes or jax_versions(results):
         versions = tuple(jax_versions(results))
         of_libraries = tuple(
-            (one.library, Link(one.cause.title, cause_path(one.cause.cause)))
+            Link(one.cause.title, cause_path(one.cause.cause))
             for one in issues(effects)
             if one.library
         )

@@ -17,10 +17,10 @@ from reports.analysis.effects.changed import (
     Upgrade,
     in_processes,
 )
-from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.effect import SEVERE, Effect
 from reports.analysis.effects.hazards import hazards
 from reports.analysis.effects.pairs import Effects, Side
-from reports.analysis.effects.plan import MOST_WORDS, SEVERE, Change, Plan, plan
+from reports.analysis.effects.plan import MOST_WORDS, Change, Plan, plan
 from reports.analysis.effects.rewrites import Place, first_said, rewrites
 from reports.analysis.effects.upgrade import upgrade
 from reports.analysis.issues.derive import issue_of, issues
@@ -223,7 +223,7 @@ class UpgradeView:
         """Return in brackets what the programs of an entry did before; empty if they just ran."""
         if not entry.ran_before:
             return " (raised before)"
-        if sum(one.shown.refused for one in entry.seen) * 2 > len(entry.seen):
+        if _mostly_refused(entry):
             return " (most tests raised before)"
         if not self._of_both(entry):
             return ""
@@ -233,9 +233,8 @@ class UpgradeView:
 
     def _of_both(self, entry: Entry) -> bool:
         """Return whether programs that ran met its known issue on the old side, too."""
-        refused = sum(one.shown.refused for one in entry.seen) * 2 > len(entry.seen)
         known = entry.cause is not None and entry.cause.cause in self._shown(self.pair.old)
-        return known and entry.ran_before and not refused
+        return known and entry.ran_before and not _mostly_refused(entry)
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""
@@ -322,6 +321,10 @@ class UpgradeView:
     def as_shard_map(self) -> bool:
         """Return whether it is a move to shard_map from a pmap."""
         return self.pair.new.implementation == SHARD_MAP != self.pair.old.implementation
+
+
+def _mostly_refused(entry: Entry) -> bool:
+    return sum(one.shown.refused for one in entry.seen) * 2 > len(entry.seen)
 
 
 def _change(page: UpgradeView, change: Change) -> ChangeView:

@@ -300,3 +300,22 @@ def test_a_warning_is_of_the_known_issue_that_quotes_it_whatever_else_its_progra
     ]
     found = messages(load([rows.write(tmp_path / "quoted.jsonl", records)]))
     assert [m.cause for m in the(found, "It is old").meanings] == ["exact"]
+
+
+def test_a_warning_and_an_error_of_one_text_are_two_messages(tmp_path: Path) -> None:
+    text = "It is old. Go."
+    warned = rows.step(warnings=[{"category": "DeprecationWarning", "message": text}])
+    records = [
+        rows.target(target="jax==0.10.0", jax="0.10.0"),
+        rows.claim("migrate-pmap.errors"),
+        rows.clause("errors.a"),
+        rows.clause("errors.b"),
+        at("errors.a", "0.10.0", rows.observation(warned)),
+        at("errors.b", "0.10.0", rows.observation(rows.raised("AttributeError", text))),
+    ]
+    found = messages(load([rows.write(tmp_path / "two.jsonl", records)]))
+    assert {(one.sort, one.types) for one in found} == {
+        (Sort.WARNING, ("DeprecationWarning",)),
+        (Sort.ERROR, ("AttributeError",)),
+    }
+    assert len({one.slug for one in found}) == 2

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 import pytest
 from records import Record, cause, claim, deviation, fault, finding, returned, target
 from site_pages import classed, links_in, loaded, part, section, text_in, tree
-from two_sides import program, ran
+from two_sides import FAILS, program, ran
 
 from reports.render.site.build import render
 
@@ -310,6 +310,27 @@ def test_without_a_known_issue_what_fixes_the_program_averts_it_if_that_works(
     page = tree(render(loaded(tmp_path, records))["hazards.html"])
     [found] = [one for one in page.iter("details") if one.get("id", "").startswith("wrong-num")]
     assert said in text_in(found)
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_an_error_in_every_process_is_a_fix_of_a_hang_alone(hangs: bool, tmp_path: Path) -> None:
+    how = {"verdict": "known deviation", "deviation": deviation(cause="")}
+    harm = (
+        ran("errors.a", "new_pmap@0.9.0", fault=fault("hung"), **how)
+        if hangs
+        else ran("errors.a", "new_pmap@0.9.0", returned([2.0]), findings=[WRONG], **how)
+    )
+    expected = [finding("raised ValueError", "error", holds=True)]
+    records = [
+        target("0.9.0"),
+        claim("migrate-pmap.errors"),
+        program("errors.a"),
+        program("errors.fix", fixes="errors.a"),
+        harm,
+        ran("errors.fix", "new_pmap@0.9.0", FAILS, findings=expected),
+    ]
+    page = text_in(tree(render(loaded(tmp_path, records))["hazards.html"]))
+    assert ("Title of errors.fix" in page) == hangs
 
 
 def test_a_mistake_that_has_a_name_is_wrong_numbers_whatever_was_expected(tmp_path: Path) -> None:

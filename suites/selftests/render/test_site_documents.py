@@ -490,6 +490,20 @@ def test_what_nobody_looked_at_is_listed() -> None:
     assert sum(one.cells for one in page.not_run) == 16
 
 
+def test_what_does_not_apply_is_no_result() -> None:
+    here = cell("errors.a"), cell("errors.b", "not applicable", observations=[])
+    page = unknown_page(
+        results_of(
+            OLD,
+            claim("migrate-pmap.errors"),
+            *(clause(id, topologies=["1x8"]) for id in ("errors.a", "errors.b")),
+            *here,
+        ),
+        ("cpu",),
+    )
+    assert page.coverage == (("1x8", 1, 2),)
+
+
 def test_the_whole_is_known_of_a_whole_run() -> None:
     page = unknown_page(
         results_of(
