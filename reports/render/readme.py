@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.model.tables import load_toml
-from reports.analysis.effects.changed import SEVERAL, Entry
+from reports.analysis.effects.changed import Entry
 from reports.analysis.effects.pairs import Effects, Side, sides
 from reports.analysis.effects.upgrade import upgrade
 from reports.render.site.guide import anchor
@@ -20,6 +20,7 @@ from reports.store.input_error import InputError
 from reports.store.order import LEGACY, NEW, version_order
 from reports.store.outcomes import RAN
 from reports.store.results import Results
+from reports.store.shown import SEVERAL
 
 BEGIN = "<!-- made by `pmap-conformance dev readme`: -->"
 END = "<!-- until here -->"

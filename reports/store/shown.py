@@ -11,8 +11,19 @@ from reports.store.order import implementation_order, topology_order, version_or
 from reports.store.outcomes import CellKey
 from reports.store.results import Results
 
+ONE, SEVERAL = "one process", "several processes"
 A_JOB = "standalone job"  # in place of a topology: a plain program that starts its processes
 _SILENT = (Verdict.NOT_RUN, Verdict.REMOVED, Verdict.NOT_APPLICABLE)
+
+
+def processes(topology: str) -> str:
+    """Describe the number of processes of a topology."""
+    return ONE if topology.startswith("1x") else SEVERAL
+
+
+def place_shown(topology: str, found: str) -> str:
+    """Return where a program with this number of processes ran: on a topology, or as a job."""
+    return A_JOB if found == SEVERAL and processes(topology) == ONE else topology
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Side
 from reports.analysis.effects.remedies import Remedy
 from reports.store.order import topology_order
+from reports.store.shown import SEVERAL, place_shown
 
 
 class Group(StrEnum):
@@ -72,24 +73,16 @@ GROUP_OF = {
 }
 
 
-ONE, SEVERAL = "one process", "several processes"
-
-
-def processes(topology: str) -> str:
-    """Describe the number of processes of a topology."""
-    return ONE if topology.startswith("1x") else SEVERAL
-
-
-@lru_cache(maxsize=1024)  # there are few topologies, and very many tests
-def _matters(topology: str, alone: bool) -> frozenset[str]:
-    here = processes(topology)
-    return frozenset((here, SEVERAL) if alone else (here,))
+@lru_cache(maxsize=4)  # asked of very many tests
+def _matters(processes: str, alone: bool) -> frozenset[str]:
+    return frozenset((processes, SEVERAL) if alone else (processes,))
 
 
 class Seen(NamedTuple):
     """One program on one topology that changed, with its verdicts on both sides.
 
-    `alone` says that its clause is tested with one process only.
+    `processes` says whether it runs in one process or in several, which a plain program may start
+    itself. `alone` says that its clause is tested with one process only.
     """
 
     clause: str
@@ -98,19 +91,25 @@ class Seen(NamedTuple):
     verdict: Verdict
     before: Verdict | None  # at the old side; None where the baseline says nothing of it
     fact: str
+    processes: str
     alone: bool = False
 
     @property
     def place(self) -> tuple[str, str]:
         """Return its number of processes and its fact, by which tests are counted."""
-        return processes(self.topology), self.fact
+        return self.processes, self.fact
+
+    @property
+    def where(self) -> str:
+        """Return its topology, or that it is a job of its own."""
+        return place_shown(self.topology, self.processes)
 
     @property
     def matters(self) -> frozenset[str]:
         """Return the numbers of processes for which it matters: where it shows, and where it was
         not tested.
         """
-        return _matters(self.topology, self.alone)
+        return _matters(self.processes, self.alone)
 
 
 @dataclass(frozen=True)
@@ -140,17 +139,17 @@ class Entry:
     @cached_property
     def topologies(self) -> tuple[str, ...]:
         """The topologies that show it, by number of processes, then devices."""
-        return tuple(sorted({one.topology for one in self.seen}, key=topology_order))
+        return tuple(sorted({one.where for one in self.seen}, key=topology_order))
 
     @cached_property
     def places(self) -> frozenset[str]:
         """Return whether it shows in one process, in several, or in both."""
-        return frozenset(map(processes, self.topologies))
+        return frozenset(one.processes for one in self.seen)
 
     @cached_property
     def matters(self) -> frozenset[str]:
         """Return where it shows, and where none of its programs was tested."""
-        ways = {(one.topology, one.alone) for one in self.seen}
+        ways = {(one.processes, one.alone) for one in self.seen}
         found = frozenset().union(*(_matters(*way) for way in ways))
         # A program that was run with several processes too, and shows it with one alone, tells.
         looked = any(not one.alone for one in self.seen)

@@ -12,7 +12,16 @@ from dataclasses import replace
 
 from reports.analysis.comparing.fields import apart_by_rounding, message_kept
 from reports.analysis.effects.costs import costs
-from reports.analysis.effects.digest import RAISED, RETURNED, Died, Digest, Failed, Leaf, Step
+from reports.analysis.effects.digest import (
+    RAISED,
+    RETURNED,
+    Died,
+    Digest,
+    Failed,
+    Leaf,
+    Step,
+    of_job,
+)
 from reports.analysis.effects.effect import SAME, Effect, ShownEffect, not_measured
 from reports.store.codes import (
     COLLECTIVE,
@@ -45,8 +54,7 @@ _ARRAYS = ("ArrayImpl", "ndarray")
 _SAID = 160  # characters of an error's text in a sentence
 _NUMBERS_SHOWN = 6
 _WORDS_KEPT = 5
-# How a process of a plain job is named as a step, and how it ends: by a signal, or not at all.
-_JOB, _HANGS, _SIGNAL = "process ", "hangs", "SIG"
+_HANGS, _SIGNAL = "hangs", "SIG"  # how a process of a plain job ends: not at all, or by a signal
 _DEADLOCK = "Deadlock"  # what a probe raises in place of threads that never return
 REPEATS = ("second call", " again")  # how the names of steps end that repeat one
 # What a probe counted and returned, which no user's program computes.
@@ -81,11 +89,6 @@ def alone(new: Digest) -> tuple[ShownEffect, ...]:
     for one in _alone(new):
         found.setdefault((one.effect, one.second_call), one)
     return tuple(found.values())
-
-
-def of_job(step: str) -> bool:
-    """Return whether a step is a process of a plain job."""
-    return step.startswith(_JOB)
 
 
 def job_died(step: Step) -> Effect | None:
@@ -167,6 +170,7 @@ def _loud(new: Digest) -> frozenset[str]:
 
 
 def _compared(old: Digest, new: Digest) -> Iterator[ShownEffect]:
+    yield from _ending(old, new)
     there, loud = dict(new.processes), _loud(new)
     for process, steps in old.processes:
         after = {step.name: step for step in there.get(process, ())}
@@ -212,6 +216,19 @@ def _steps(old: Step, new: Step, before: Step | None) -> Iterator[ShownEffect]:
             yield from _values(old, new)
             yield from costs(old, new)
     yield from _warnings(old, new)
+
+
+def _ending(old: Digest, new: Digest) -> Iterator[ShownEffect]:
+    """Yield how a plain job fails otherwise: a process hangs or is killed, and none was before."""
+    before, after = ([(job_died(step), step) for _, step in one.steps()] for one in (old, new))
+    known, found = ({effect for effect, _ in some} for some in (before, after))
+    for effect, step in after:
+        if effect is not None and effect not in known:
+            yield ShownEffect(effect, _cut(step.failed[0].saw), step.name, effect.value)
+    if not any(step.failed for _, step in after):
+        for effect, step in before:
+            if effect is not None and effect not in found:
+                yield ShownEffect(Effect.REPAIRED, f"{effect.value} before", step.name, step.job)
 
 
 def _fails_again(before: Step | None, step: Step) -> bool:

@@ -22,6 +22,8 @@ Json = Mapping[str, Any]
 
 RETURNED, RAISED = "returned", "raised"
 
+_PROCESS = "process "  # how the step of a process of a plain job is named
+WHOLE_JOB = "the job"  # a step that starts a job, and returns a value of each of its processes
 _PARTED = " | "  # the lines of the text that a plain job noted
 _MESSAGE_SHOWN = 240  # characters of an error's text in a sentence
 _SAME_ERROR = {"XlaRuntimeError": "JaxRuntimeError"}  # two names of one class
@@ -99,6 +101,19 @@ class Digest:
         for process, steps in self.processes:
             for step in steps:
                 yield process, step
+
+    @property
+    def job_processes(self) -> int:
+        """Return how many processes a plain job has: a step or a value each; 0 if it is none."""
+        steps = [step for _, step in self.steps()]
+        started = {step.name for step in steps if of_job(step.name)}
+        answered = max((len(one.leaves) for one in steps if one.name == WHOLE_JOB), default=0)
+        return max(len(started), answered)
+
+
+def of_job(step: str) -> bool:
+    """Return whether a step is a process of a plain job."""
+    return step.startswith(_PROCESS)
 
 
 def digest(cell: Cell) -> Digest:

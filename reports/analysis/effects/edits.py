@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from conformance.model.records import JAX
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.changed import Entry, Group, Upgrade, in_processes, processes
+from reports.analysis.effects.changed import Entry, Group, Upgrade, in_processes
 from reports.analysis.effects.explained import By
 from reports.analysis.effects.remedies import Help, Remedy
 from reports.store.order import topology_order
+from reports.store.shown import processes
 
 AS_SHARD_MAP = (
     "Replace `jax.pmap` by `jax.jit(jax.shard_map(...))`: no remedy that keeps pmap is known."

@@ -7,8 +7,8 @@ from typing import Any
 
 from conformance.model.records import Cell
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.derive import CRASHED, REPEATS, of_job
-from reports.analysis.effects.digest import RAISED, job_end
+from reports.analysis.effects.derive import CRASHED, REPEATS
+from reports.analysis.effects.digest import RAISED, job_end, of_job
 from reports.store.alike import failed
 from reports.store.codes import DTYPE, SHAPE, VALUE, WEAK_TYPE, WITHOUT_THE_FIX
 from reports.store.older import code_of

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from conformance.model.records import Cause, TargetKey
-from reports.analysis.effects.derive import of_job
+from reports.analysis.effects.digest import of_job
 from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.remedies import Help

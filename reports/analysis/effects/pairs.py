@@ -28,6 +28,7 @@ from reports.store.alike import Once, likeness
 from reports.store.order import LEGACY, implementation_order
 from reports.store.outcomes import RAN, CellKey, Outcome
 from reports.store.results import Results
+from reports.store.shown import ONE, SEVERAL, processes
 
 _REASON_KEPT = 40  # characters by which two cells have one reason
 
@@ -96,6 +97,7 @@ class Row(NamedTuple):
     clause: Clause
     topology: str
     fact: str
+    processes: str  # one or several, which a plain program may start itself
     maps_nothing: bool  # so that it is the same under all implementations
 
 
@@ -129,6 +131,7 @@ class Effects:
         self._digests: dict[CellKey, Digest | None] = {}
         self.once = Once(digest, ended, *also, shared=digest)
         self._digest, self._ended = self.once.to(digest), self.once.to(ended)
+        self._jobs: dict[str, bool] = {}
         self._shown: dict[tuple[int, int], ShownEffect] = {}
         self._alone: dict[int, tuple[ShownEffect, ...]] = {}
 
@@ -142,7 +145,13 @@ class Effects:
         """Return each clause that ran, with each of its topologies."""
         ran = self.results.ran()
         return tuple(
-            Row(clause, topology, clause.fact or id, JAX in clause.expected)
+            Row(
+                clause,
+                topology,
+                clause.fact or id,
+                self.processes_of(id, topology),
+                JAX in clause.expected,
+            )
             for id, clause in self.results.clauses.items()
             if id in ran
             for topology in self.results.grid[id]
@@ -276,6 +285,21 @@ class Effects:
             else:
                 self._digests[key] = self._digest(outcome.runs[-1].cell)
         return self._digests[key]
+
+    def processes_of(self, clause: str, topology: str) -> str:
+        """Return whether a clause has one process or several on a topology; a plain program may
+        start several itself.
+        """
+        alone = processes(topology) == ONE
+        return SEVERAL if not alone or self._starts_several(clause, topology) else ONE
+
+    def _starts_several(self, clause: str, topology: str) -> bool:
+        """Return whether a clause's program starts several processes, as its first result tells."""
+        if clause not in self._jobs:
+            keys = (CellKey(clause, target.key, JAX, topology) for target in self.results.targets)
+            found = next(filter(None, map(self.digest_of, keys)), None)
+            self._jobs[clause] = found is not None and found.job_processes > 1
+        return self._jobs[clause]
 
     def cause_of(self, clause: str, outcome: Outcome) -> str:
         """The slug of what explains a cell; empty where nothing does.

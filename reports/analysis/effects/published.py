@@ -15,7 +15,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from reports.analysis.effects.changed import ONE, Entry
+from reports.analysis.effects.changed import Entry
 from reports.analysis.effects.effect import DIFFERENCES, Effect
 from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Effects, Side, sides
@@ -23,6 +23,7 @@ from reports.analysis.effects.upgrade import upgrade
 from reports.store.input_error import InputError
 from reports.store.order import LEGACY
 from reports.store.results import Results
+from reports.store.shown import ONE
 
 FILE = Path(__file__).parents[2] / "published" / "changes.json"
 SCHEMA = 1

@@ -18,17 +18,7 @@ from typing import NamedTuple
 
 from conformance.model.records import Cause, Clause
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.changed import (
-    GROUP_OF,
-    ONE,
-    SEVERAL,
-    Entry,
-    Group,
-    Seen,
-    Upgrade,
-    facts,
-    processes,
-)
+from reports.analysis.effects.changed import GROUP_OF, Entry, Group, Seen, Upgrade, facts
 from reports.analysis.effects.derive import OF_ALL_ROWS, alone, failing
 from reports.analysis.effects.digest import RAISED
 from reports.analysis.effects.effect import SAME, SEVERE, Effect, ShownEffect
@@ -41,6 +31,7 @@ from reports.analysis.issues.places import Where
 from reports.store.codes import NOTE
 from reports.store.order import NEW, SHARD_MAP
 from reports.store.results import Results
+from reports.store.shown import ONE, SEVERAL, processes
 
 # What a known issue does to a program that does not work with it.
 _FAILURES = (*SEVERE, Effect.RAISES, Effect.OTHER_ERROR)
@@ -228,7 +219,8 @@ class _Made:
             other.outcome.verdict,
             was,
             row.fact,
-            _alone(row.clause),
+            row.processes,
+            row.processes == ONE and _alone(row.clause),
         )
         if group is Group.OTHER_ERROR and _became_right(seen):
             group = Group.REPAIRED  # the error is now the one that is expected
@@ -470,7 +462,7 @@ class _Made:
 
 
 def _place(row: Row) -> tuple[str, str]:
-    return processes(row.topology), row.fact
+    return row.processes, row.fact
 
 
 _MOVED = {

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from conformance.model.records import Cell
 from reports.analysis.comparing.changes import cause_of
-from reports.analysis.effects.derive import of_job
-from reports.analysis.effects.digest import job_end
+from reports.analysis.effects.digest import job_end, of_job
 from reports.analysis.effects.rewrites import Usage
 from reports.analysis.errors.wording import SLOT, address, first_sentence, template
 from reports.analysis.issues.derive import usage_of

@@ -22,7 +22,7 @@ from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import Usage, rewrites
 from reports.analysis.issues.issue import Issue, Row
-from reports.analysis.issues.places import KINDS, Kinds, baseline, jax_versions, removed
+from reports.analysis.issues.places import KINDS, baseline, jax_versions, kind_of, removed
 from reports.analysis.issues.shown import shown_by
 from reports.analysis.issues.states import NOT_TESTED, REMOVED, Found, Seen, State, timeline
 from reports.store.codes import WITHOUT_THE_FIX
@@ -72,11 +72,9 @@ class _Tests:
     """All cells by test, for looking up those of an issue."""
 
     effects: Effects
-    kinds: Kinds = field(init=False)
     cells: dict[str, list[tuple[CellKey, Outcome]]] = field(default_factory=dict)  # by clause
 
     def __post_init__(self) -> None:
-        self.kinds = Kinds(self.effects)
         for key, outcome in self.effects.results.outcomes.items():
             self.cells.setdefault(key.clause, []).append((key, outcome))
 
@@ -93,7 +91,9 @@ class _Tests:
         found: dict[Row, list[tuple[CellKey, Outcome]]] = {}
         for clause in clauses:
             for key, outcome in self.cells.get(clause, ()):
-                found.setdefault((key.implementation, self.kinds(key)), []).append((key, outcome))
+                found.setdefault((key.implementation, kind_of(self.effects, key)), []).append(
+                    (key, outcome)
+                )
         return found
 
 
@@ -105,7 +105,7 @@ def _issue(tests: _Tests, cause: Cause, cells: Sequence[CellKey]) -> Issue:
     rows, others = dict[Row, Mapping[str, Found]](), dict[Row, Mapping[str, Found]]()
     for row, some in tests.rows(clauses).items():
         table = rows if any(key in shown for key, _ in some) else others
-        table[row] = _row(effects, cause, row, some, shown, tests.kinds, effect_of)
+        table[row] = _row(effects, cause, row, some, shown, effect_of)
     if any(one.effect for row in rows.values() for one in row.values()):
         rows = {row: _without_comparison(row, some) for row, some in rows.items()}
     edit = rewrites().by_cause.get(cause.cause)
@@ -136,14 +136,13 @@ def _row(
     row: Row,
     some: Sequence[tuple[CellKey, Outcome]],
     shown: frozenset[CellKey],
-    kinds: Kinds,
     effect_of: _Effects,
 ) -> Mapping[str, Found]:
     """Return the state in each version, of one implementation and number of processes."""
     implementation, kind = row
     of_it = {_test(key) for key, _ in some if key in shown}
     if not of_it:  # of the tests that show it under another implementation, then of its clauses
-        there = {_test(key) for key in shown if kinds(key) == kind}
+        there = {_test(key) for key in shown if kind_of(effects, key) == kind}
         of_it = {_test(key) for key, _ in some} & there or {_test(key) for key, _ in some}
     seen: dict[str, dict[str, Seen]] = {}
     judged: dict[str, set[str]] = {}

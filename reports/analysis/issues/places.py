@@ -6,16 +6,14 @@ from collections import Counter
 from functools import lru_cache
 from typing import NamedTuple
 
-from conformance.model.records import JAX
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.derive import of_job
 from reports.analysis.effects.pairs import Effects, Side, sides
 from reports.store.order import LEGACY, version_order
 from reports.store.outcomes import CellKey
 from reports.store.results import Results
+from reports.store.shown import ONE as ONE_PROCESS
 
 ONE, SEVERAL = "one", "several"  # processes
-WHOLE_JOB = "the job"  # a step that starts a job, and returns a value of each of its processes
 KINDS = (ONE, SEVERAL)
 
 # What says nothing of an implementation: it is not there, or does not apply.
@@ -82,26 +80,6 @@ def baseline(results: Results) -> Side | None:
     return newest_side(results, LEGACY)
 
 
-class Kinds:
-    """Says whether a cell has one process or several; a plain program may start several itself."""
-
-    def __init__(self, effects: Effects) -> None:
-        self._effects = effects
-        self._jobs: dict[str, bool] = {}
-
-    def __call__(self, key: CellKey) -> str:
-        alone = key.topology.startswith("1x") and not self._starts_several(key)
-        return ONE if alone else SEVERAL
-
-    def _starts_several(self, key: CellKey) -> bool:
-        if key.implementation != JAX:
-            return False
-        if key.clause not in self._jobs:
-            digest = self._effects.digest_of(key)
-            if digest is None:
-                return False
-            steps = [step for _, step in digest.steps()]
-            started = {step.name for step in steps if of_job(step.name)}
-            answered = max((len(one.leaves) for one in steps if one.name == WHOLE_JOB), default=0)
-            self._jobs[key.clause] = max(len(started), answered) > 1
-        return self._jobs[key.clause]
+def kind_of(effects: Effects, key: CellKey) -> str:
+    """Return whether a cell has one process or several."""
+    return ONE if effects.processes_of(key.clause, key.topology) == ONE_PROCESS else SEVERAL

@@ -16,7 +16,7 @@ from reports.analysis.effects.rewrites import Rewrite, rewrites
 from reports.analysis.issues.derive import issue_of
 from reports.analysis.issues.issue import Issue
 from reports.analysis.issues.origin import Origin, origin
-from reports.analysis.issues.places import SEVERAL, Kinds, jax_versions
+from reports.analysis.issues.places import jax_versions
 from reports.analysis.issues.shown import shown_by
 from reports.render.site import inside
 from reports.render.site import issues as known_issues
@@ -52,7 +52,7 @@ from reports.store.order import (
 )
 from reports.store.outcomes import CellKey
 from reports.store.results import Results
-from reports.store.shown import A_JOB
+from reports.store.shown import place_shown
 
 _MOST_REMEDIES = 4
 _COSTS = (Effect.MOVES_MORE, Effect.NEEDS_MORE_MEMORY, Effect.SLOWER)
@@ -336,13 +336,12 @@ def _clause_link(
 
 
 def _places(effects: Effects, cells: list[CellKey]) -> tuple[PlaceRow, ...]:
-    results, kind = effects.results, Kinds(effects)
+    results = effects.results
     named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
     shown: dict[str, dict[str, set[str]]] = {}
     for key in cells:
         by_topology = shown.setdefault(key.implementation, {})
-        starts_several = key.topology.startswith("1x") and kind(key) == SEVERAL
-        topology = A_JOB if starts_several else key.topology
+        topology = place_shown(key.topology, effects.processes_of(key.clause, key.topology))
         by_topology.setdefault(topology, set()).add(named[key.target])
     order, found = tuple(named.values()), []
     for implementation in sorted(shown, key=implementation_order):

@@ -178,7 +178,7 @@ def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to:
     if not others and to != LEGACY:  # of one run, which its name says
         return ""
     older = [
-        f" JAX {', '.join(some)} has no {to}: its times are divided by those on JAX {version}."
+        f" JAX {', '.join(some)} has no {to}: its times are divided by {to}'s on JAX {version}."
         for version, some in others.items()
     ]
     if not own and not older:
@@ -255,9 +255,9 @@ def moved_figures(results: Results) -> Group:
         "moved",
         "Reading a part of a pmap output: bytes moved between devices",
         "Bytes that the compiled program sends to each device, divided by the bytes of the "
-        "result. 0× means that nothing is sent between devices, but data may pass through the "  # noqa: RUF001
-        "host, as in `for row in x` under new pmap. More than 1× means that data is sent that the "  # noqa: RUF001
-        "result does not need.",
+        "result. 0× means that nothing is sent between devices; data may still pass through "  # noqa: RUF001
+        "the host, for example in `for row in x` under new pmap. More than 1× means that data "  # noqa: RUF001
+        "is sent that the result does not need.",
         tuple(figures),
     )
 
@@ -298,7 +298,7 @@ def memory_figures(measured: Memory) -> Group:
         "A call with an argument, donated or not: memory",
         "Peak memory during a call, divided by the size of the argument. 1× means no copy, 2× one "  # noqa: RUF001
         "copy beside the original. On 1x8, figures between 2× and 2.5× vary by up to 0.4×: "  # noqa: RUF001
-        "ignore smaller differences.",
+        "ignore differences of up to 0.4× there.",  # noqa: RUF001
         tuple(figures),
     )
 

@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import groupby
 
 from conformance.model.records import Claim
-from reports.analysis.effects.changed import ONE, SEVERAL
 from reports.render.site.marks import CHECKED, Mark, together
 from reports.render.site.names import (
     checks_path,
@@ -35,6 +34,7 @@ from reports.render.site.strips import (
 from reports.render.site.text import shortened
 from reports.store.order import implementation_order
 from reports.store.results import Results
+from reports.store.shown import ONE, SEVERAL
 
 INDEX = "documents.html"
 _CHECKS_IN_PLACE = 2

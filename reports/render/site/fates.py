@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from conformance.model.records import TargetKey
-from reports.analysis.effects.changed import ONE, SEVERAL, processes
 from reports.analysis.effects.happened import ABSENT, RETURNS, happened
 from reports.render.site.memory import Notes, noted
 from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
+from reports.store.shown import ONE, SEVERAL, processes
 
 REUSED = "reused"  # of a note of memory: [the donated buffers that are an output's, all of them]
 DELETED = "donated deleted"  # of a step's notes: of each donated array, whether it is

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from conformance.model.records import Cause, Claim, Deviation, Target
-from reports.analysis.effects.derive import of_job
+from reports.analysis.effects.digest import of_job
 from reports.analysis.effects.started import started
 from reports.render.site.corrections import suggested
 from reports.render.site.names import implementation_words

@@ -297,7 +297,7 @@ class SubjectView:
             for entry in entries if group is not Group.REPAIRED else ():
                 seen = [one for one in entry.seen if one.clause in self.clauses]
                 if seen:
-                    here = {one.topology for one in seen}
+                    here = {one.where for one in seen}
                     yield Change(
                         entry.effect.value,
                         entry.title,

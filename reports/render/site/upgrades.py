@@ -8,15 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TypeVar
 
-from reports.analysis.effects.changed import (
-    GROUP_OF,
-    ONE,
-    SEVERAL,
-    Entry,
-    Group,
-    Upgrade,
-    in_processes,
-)
+from reports.analysis.effects.changed import GROUP_OF, Entry, Group, Upgrade, in_processes
 from reports.analysis.effects.effect import SEVERE, Effect
 from reports.analysis.effects.hazards import hazards
 from reports.analysis.effects.pairs import Effects, Side
@@ -48,6 +40,7 @@ from reports.render.site.pairs import Pair, pairs
 from reports.render.site.removed import Removed, removed_between
 from reports.render.text.upgrade import SILENT, missing, silently
 from reports.store.order import SHARD_MAP
+from reports.store.shown import ONE, SEVERAL
 
 Compared = TypeVar("Compared")
 

@@ -233,6 +233,36 @@ def test_a_pair_has_its_effect(name: str, old: Digest, new: Digest, effect: str)
     assert shown.effect == effect, f"{name}: {shown}"
 
 
+EXPECTED = "exit 0"  # how the test wants each process of the job to end
+
+
+def job(*ends: str) -> Digest:
+    """A plain job whose processes ended so."""
+    steps = [returned(name=f"process {n}") | {"extra": {"text": end}} for n, end in enumerate(ends)]
+    failed = [
+        finding(end, "note", step=f"process {n}") for n, end in enumerate(ends) if end != EXPECTED
+    ]
+    return digest_of(*steps, findings=failed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "effect"),
+    [
+        (job("exit 0", "exit 0"), job("SIGABRT", "exit 0"), "crashes"),
+        (job("exit 0", "exit 1"), job("exit 0", "hangs"), "hangs"),
+        (job("SIGABRT", "exit 0"), job("exit 1", "SIGABRT"), "same"),
+        (job("hangs", "exit 0"), job("SIGABRT", "exit 0"), "crashes"),
+        (job("SIGABRT", "exit 0"), job("exit 0", "exit 0"), "repaired"),
+        (job("SIGABRT", "exit 0"), job("exit 1", "exit 0"), "same"),
+    ],
+    ids=["is killed", "hangs", "another is killed", "is killed not hung", "ends", "fails"],
+)
+def test_a_job_has_the_effect_of_how_its_processes_end(
+    old: Digest, new: Digest, effect: str
+) -> None:
+    assert derive(old, new).effect == effect
+
+
 def test_the_most_severe_effect_is_reported() -> None:
     warned = step(
         value={"leaves": [leaf([2.0])]},

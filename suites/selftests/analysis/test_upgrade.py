@@ -24,11 +24,12 @@ from two_sides import (
 
 from harness.commandline.main import main
 from reports.analysis.comparing.changes import CompareError
-from reports.analysis.effects.changed import ONE, SEVERAL, Group, in_processes
+from reports.analysis.effects.changed import Group, in_processes
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import Effects, side, sides
 from reports.analysis.effects.upgrade import upgrade
 from reports.render.text import upgrade as upgrade_text
+from reports.store.shown import ONE, SEVERAL
 
 WRONG = returned([2.0])
 SAW = finding("same shape, wrong values: [2.]", "value")
@@ -389,6 +390,26 @@ def test_what_nobody_ran_with_several_processes_matters_there(
 
     assert in_processes([entry]) == said, name
     assert (SEVERAL in entry.matters) == (name == "asked of one process")
+
+
+def test_a_plain_program_that_starts_several_processes_matters_to_them() -> None:
+    def ends(*how: str) -> list[Record]:
+        return [
+            returned(name=f"process {n}") | {"extra": {"text": end}} for n, end in enumerate(how)
+        ]
+
+    killed = finding("SIGABRT", "note", step="process 0")
+    found = made(
+        program("jobs.a", expected={"jax": "ends"}),
+        ran("jobs.a", "jax@0.8.0", *ends("exit 0", "exit 0")),
+        ran("jobs.a", "jax@0.9.0", *ends("SIGABRT", "exit 0"), findings=[killed]),
+        *changed("errors.same", FINE),
+    )
+
+    [entry] = found.entries
+    assert (entry.group, entry.topologies) == (Group.DIES, ("standalone job",))
+    assert entry.matters == {SEVERAL}
+    assert found.compared_of == {"": 2, ONE: 1, SEVERAL: 1}
 
 
 def test_what_maps_nothing_counts_once_and_not_within_one_jax() -> None:

@@ -20,10 +20,11 @@ from records import (
 from site_pages import text_in, tree
 from two_sides import FAILS, HEAD, known, program, ran, read
 
+from reports.analysis.effects.digest import WHOLE_JOB
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.issues.derive import issues
-from reports.analysis.issues.places import WHOLE_JOB, Where
+from reports.analysis.issues.places import Where
 from reports.analysis.issues.risk import RiskKind, risk, safest
 from reports.analysis.issues.states import State
 from reports.render.site.build import render
