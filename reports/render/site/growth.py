@@ -19,6 +19,9 @@ from reports.store.results import Results
 
 _UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
+# What libtpu calls a chip, and what everybody else does.
+_CHIPS = {"TPU v5": "TPU v5p", "TPU v5 lite": "TPU v5e", "TPU v6 lite": "TPU v6e"}
+
 
 def growth_figures(results: Results) -> Group:
     """Return a chart per access and kind of chip: bytes received per chip, by number of chips."""
@@ -45,7 +48,7 @@ def _chart(clause: str, chip: str, some: Sequence[Growth]) -> Chart:
     chips = sorted({point.chips for one in some for point in one.points})
     return Chart(
         key=f"pods-{safe_name(clause)}-{safe_name(chip)}",
-        title=f"{plain(some[0].text)}, {chip}",
+        title=f"{plain(some[0].text)}, {_CHIPS.get(chip, chip)}",
         description="",
         across="chips",
         categories=tuple(map(str, chips)),

@@ -245,6 +245,7 @@ def _news(hazard: Hazard, rows: Iterable[PlaceRow], versions: Sequence[str]) -> 
     return text[:1].upper() + text[1:]
 
 
+SAME_DEFECT = " (another issue of the same defect)"
 _SINCE = {"new": "new", "again": "back"}
 
 
@@ -287,7 +288,7 @@ def _view(
     of_row = {name: one for one in reversed([hazard, *parts]) for name in one.implementations}
     rows = tuple(
         PlaceRow(
-            implementation_words(implementation),
+            implementation_words(implementation) + (SAME_DEFECT if one is not hazard else ""),
             tuple(_cell(effects, one, implementation, version) for version in versions),
         )
         for implementation, one in sorted(
@@ -348,10 +349,7 @@ def _where(rows: Iterable[PlaceRow], versions: Sequence[str]) -> Iterator[str]:
             where = "every version tested" if shown == tested else f"JAX {ranges(tested, shown)}"
             found.setdefault(where, []).append(row.implementation)
     for where, names in found.items():
-        if names == [JAX] and len(found) == 1:
-            yield where
-        else:
-            yield f"{', '.join(map(implementation_words, names))}: {where}"
+        yield f"{', '.join(names)}: {where}"
 
 
 def _part(hazard: Hazard, versions: Sequence[str]) -> PartView:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -172,9 +172,10 @@ def safe_table(effects: Effects, use: Use) -> SafeTable:
         kind: {where.jax: risk(effects, where, kind, some) for where in some} for kind in KINDS
     }
     best = {kind: safest(_advised(found)) for kind, found in risks.items()}
+    core = frozenset(one.jax or "" for one in effects.results.targets if one.core is not None)
     return SafeTable(
         use,
-        tuple(filter(None, (_advice(use, kind, risks[kind]) for kind in KINDS))),
+        tuple(filter(None, (_advice(use, kind, risks[kind], core) for kind in KINDS))),
         tuple(
             SafeRow(
                 where.jax,
@@ -209,9 +210,9 @@ def _advised(risks: Mapping[str, Risk | None]) -> list[tuple[str, Risk | None]]:
     return newer or list(risks.items())
 
 
-def _advice(use: Use, kind: str, risks: Mapping[str, Risk | None]) -> str:
+def _advice(use: Use, kind: str, risks: Mapping[str, Risk | None], core: Collection[str]) -> str:
     """Return which version is safest, of all, of those with the new pmap and of those with no
-    other, in sentences.
+    other, in sentences. `core` are the versions of which the core tests alone were run.
     """
     words = "One process" if kind == ONE else "Several processes"
     some = _advised(risks)
@@ -222,16 +223,18 @@ def _advice(use: Use, kind: str, risks: Mapping[str, Risk | None]) -> str:
     # The option is needed where new pmap is the default, and gone with legacy pmap.
     later = f"{SINCE} to {some[0][0]}" if use is Use.LEGACY else f"{SINCE} and later"
     versions = f" of JAX {later}" if newer else ""
-    line = f"{words}: the safest version{versions} is {_and_issues(best, some)}"
+    line = f"{words}: the safest version{versions} is {_and_issues(best, some, core)}"
     alone = [(jax, one) for jax, one in some if version_order(jax) >= LEGACY_REMOVED]
     if newer and best[0] not in dict(alone) and (last := safest(alone)):
-        line += f" Of JAX {ALONE} and later, it is {_and_issues(last, alone)}"
+        line += f" Of JAX {ALONE} and later, it is {_and_issues(last, alone, core)}"
     return line
 
 
-def _and_issues(best: Sequence[str], some: Sequence[tuple[str, Risk | None]]) -> str:
-    newest, *others = best
-    least = dict(some)[newest]
+def _and_issues(
+    best: Sequence[str], some: Sequence[tuple[str, Risk | None]], core: Collection[str]
+) -> str:
+    newest, *others = (f"{jax} (core tests only)" if jax in core else jax for jax in best)
+    least = dict(some)[best[0]]
     assert least is not None
     also = f" (as safe: {', '.join(others)})" if others else ""
     return f"{newest}{also}. Known issues: {least.words}."

@@ -266,7 +266,7 @@ def _seen(effects: Effects) -> dict[str, str]:
     there = jax_versions(effects.results)
     edits = rewrites().by_cause
     return {
-        one.cause.cause: f"since {one.library} {edits[one.cause.cause].since}, with any JAX"
+        one.cause.cause: f"since {one.library} {edits[one.cause.cause].since}"
         if one.library
         else "; ".join(
             f"{implementation_words(name)}: JAX {ranges(there, some)}"
