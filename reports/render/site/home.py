@@ -54,10 +54,16 @@ class HomeView:
 
     @property
     def libraries(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The libraries on whose versions known issues depend, with the versions examined."""
-        names = sorted({one.library for one in rewrites().edits if one.library})
-        every = load_libraries()
-        each = ((name, {one.version for one in every if one.library == name}) for name in names)
+        """The libraries on whose versions known issues depend, with the versions examined and
+        those in which an issue begins.
+        """
+        edits = [one for one in rewrites().edits if one.library]
+        names = sorted({one.library for one in edits})
+        found = [
+            *((one.library, one.version) for one in load_libraries()),
+            *((one.library, one.since) for one in edits),
+        ]
+        each = ((name, {version for of, version in found if of == name}) for name in names)
         return tuple((name, tuple(sorted(some, key=version_order))) for name, some in each if some)
 
     @cached_property
