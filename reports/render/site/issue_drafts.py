@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from conformance.model.records import Cause, Claim, Deviation, Target
@@ -29,6 +29,7 @@ _MOST_OBSERVED = 5  # kinds of behaviour that one text lists
 _OBSERVED_LENGTH = 360
 _PROGRAM_LINES = 40
 _TESTS_LENGTH = 600
+_SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`])")
 _NUMBERS = re.compile(r"[\d.,\s…\[\]]+")
 
 
@@ -56,7 +57,7 @@ def text(
     ]
     lines += suggested(claim.slug for claim in claims)
     found = deviations(wrong)
-    for why in dict.fromkeys(deviation.why for deviation in found):
+    for why in _told_once(deviation.why for deviation in found):
         lines += ["", why]
     links = dict.fromkeys(deviation.link for deviation in found if deviation.link)
     if links:
@@ -68,6 +69,16 @@ def text(
     tests = ", ".join(f"`{id}`" for id in dict.fromkeys(key.clause for key, _ in wrong))
     lines += ["", f"Tests: {shortened(tests, _TESTS_LENGTH)}"]
     return "\n".join(lines) + "\n"
+
+
+def _told_once(whys: Iterable[str]) -> Iterator[str]:
+    """Yield texts without the sentences that an earlier one has: parts of a defect begin alike."""
+    known: set[str] = set()
+    for why in whys:
+        new = [one for one in _SENTENCE_END.split(why) if one not in known]
+        known.update(new)
+        if new:
+            yield " ".join(new)
 
 
 def deviations(wrong: Checked) -> list[Deviation]:

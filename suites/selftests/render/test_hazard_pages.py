@@ -220,7 +220,10 @@ def test_a_part_under_another_implementation_has_a_row_in_the_table(tmp_path: Pa
     page = tree(render(loaded(tmp_path, records))["hazards.html"])
     (head,) = card(page, "whole").iter("summary")
 
-    assert "new pmap, plain JAX (another issue of the same defect): every version tested" in text_in(head)
+    assert (
+        "new pmap, plain JAX (another issue of the same defect): every version tested"
+        in text_in(head)
+    )
 
 
 def test_the_page_is_filtered_by_version_without_a_script(page: Element) -> None:

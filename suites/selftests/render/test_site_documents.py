@@ -243,6 +243,17 @@ def test_behaviour_that_differs_in_numbers_only_is_told_once() -> None:
     assert " none of 2 " in text
 
 
+def test_what_two_entries_say_alike_is_said_once() -> None:
+    _, text = entry(
+        deviating("errors.a", reason="raised A", entry={"why": "It was removed. In 0.10."}),
+        deviating(
+            "errors.a", reason="raised B", entry={"why": "It was removed. So is B."}, topology="2x2"
+        ),
+    )
+    assert text.count("It was removed.") == 1
+    assert "\nIt was removed. In 0.10.\n\nSo is B.\n" in text
+
+
 def test_a_job_is_told_from_a_process_of_a_cluster_that_is_named() -> None:
     hangs = finding("hangs | made", "note", step="process 0")
     _, text = entry(deviating("errors.a", reason="process 0: hangs", findings=[hangs]))
