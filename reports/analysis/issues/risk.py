@@ -115,7 +115,7 @@ def risk(
         if effect is None or one.usage not in _ORDINARY:
             continue
         defect = _defect(one)
-        if defect not in worst or _graver(effect, one) < _graver(*worst[defect]):
+        if defect not in worst or _rank(effect, one) < _rank(*worst[defect]):
             worst[defect] = effect, one
     counted = {severity: list[Issue]() for severity in RiskKind}
     for effect, one in worst.values():
@@ -140,7 +140,7 @@ def _counts(issue: Issue, effect: Effect | None) -> bool:
     return kind is not None and (issue.usage in _ORDINARY or kind is RiskKind.FATAL)
 
 
-def _graver(effect: Effect, issue: Issue) -> tuple[int, bool]:
+def _rank(effect: Effect, issue: Issue) -> tuple[int, bool]:
     return effect.rank, bool(issue.cause.part_of)
 
 

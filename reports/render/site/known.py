@@ -16,12 +16,16 @@ from reports.render.site.names import Link, cause_path, implementation_words, ve
 from reports.render.site.page import Page
 from reports.render.site.uses import Use
 from reports.render.site.versions import ANY_FATAL, risk_href
-from reports.store.order import LEGACY_REMOVED, NEW_BY_DEFAULT, version_order
+from reports.store.order import (
+    DEFAULT_SINCE,
+    LEGACY_REMOVED,
+    NEW_BY_DEFAULT,
+    REMOVED_IN,
+    version_order,
+)
 
 PAGE = "causes.html"
 SAFEST = "versions.html"
-SINCE = "0.8"  # the first with new pmap by default
-ALONE = "0.10"  # the first without legacy pmap, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +225,14 @@ def _advice(use: Use, kind: str, risks: Mapping[str, Risk | None], core: Collect
         return ""
     newer = version_order(best[0]) >= NEW_BY_DEFAULT
     # The option is needed where new pmap is the default, and gone with legacy pmap.
-    later = f"{SINCE} to {some[0][0]}" if use is Use.LEGACY else f"{SINCE} and later"
+    later = (
+        f"{DEFAULT_SINCE} to {some[0][0]}" if use is Use.LEGACY else f"{DEFAULT_SINCE} and later"
+    )
     versions = f" of JAX {later}" if newer else ""
     line = f"{words}: the safest version{versions} is {_and_issues(best, some, core)}"
     alone = [(jax, one) for jax, one in some if version_order(jax) >= LEGACY_REMOVED]
     if newer and best[0] not in dict(alone) and (last := safest(alone)):
-        line += f" Of JAX {ALONE} and later, it is {_and_issues(last, alone, core)}"
+        line += f" Of JAX {REMOVED_IN} and later, it is {_and_issues(last, alone, core)}"
     return line
 
 
