@@ -108,5 +108,5 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 # The first version in which jax.pmap is new pmap, and the first without legacy pmap, as
 # `switches.default` tests in every version.
-DEFAULT_SINCE, REMOVED_IN = "0.8", "0.10"  # new pmap is the default; legacy pmap is gone
+DEFAULT_SINCE, REMOVED_IN = "0.8", "0.10"
 NEW_BY_DEFAULT, LEGACY_REMOVED = version_order(DEFAULT_SINCE), version_order(REMOVED_IN)

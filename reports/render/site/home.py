@@ -63,7 +63,7 @@ class HomeView:
             *((one.library, one.version) for one in load_libraries()),
             *((one.library, one.since) for one in edits),
         ]
-        each = ((name, {version for of, version in found if of == name}) for name in names)
+        each = ((name, {number for library, number in found if library == name}) for name in names)
         return tuple((name, tuple(sorted(some, key=version_order))) for name, some in each if some)
 
     @cached_property

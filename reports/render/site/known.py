@@ -225,10 +225,8 @@ def _advice(use: Use, kind: str, risks: Mapping[str, Risk | None], core: Collect
         return ""
     newer = version_order(best[0]) >= NEW_BY_DEFAULT
     # The option is needed where new pmap is the default, and gone with legacy pmap.
-    later = (
-        f"{DEFAULT_SINCE} to {some[0][0]}" if use is Use.LEGACY else f"{DEFAULT_SINCE} and later"
-    )
-    versions = f" of JAX {later}" if newer else ""
+    until = f"to {some[0][0]}" if use is Use.LEGACY else "and later"
+    versions = f" of JAX {DEFAULT_SINCE} {until}" if newer else ""
     line = f"{words}: the safest version{versions} is {_and_issues(best, some, core)}"
     alone = [(jax, one) for jax, one in some if version_order(jax) >= LEGACY_REMOVED]
     if newer and best[0] not in dict(alone) and (last := safest(alone)):
