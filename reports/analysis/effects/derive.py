@@ -54,7 +54,8 @@ _ARRAYS = ("ArrayImpl", "ndarray")
 _SAID = 160  # characters of an error's text in a sentence
 _NUMBERS_SHOWN = 6
 _WORDS_KEPT = 5
-_HANGS, _SIGNAL = "hangs", "SIG"  # how a process of a plain job ends: not at all, or by a signal
+# How a process of a plain job ends: not at all, by a signal, or with an exit status.
+_HANGS, _SIGNAL, _STATUS = "hangs", "SIG", "exit "
 _DEADLOCK = "Deadlock"  # what a probe raises in place of threads that never return
 REPEATS = ("second call", " again")  # how the names of steps end that repeat one
 # What a probe counted and returned, which no user's program computes.
@@ -219,16 +220,28 @@ def _steps(old: Step, new: Step, before: Step | None) -> Iterator[ShownEffect]:
 
 
 def _ending(old: Digest, new: Digest) -> Iterator[ShownEffect]:
-    """Yield how a plain job fails otherwise: a process hangs or is killed, and none was before."""
-    before, after = ([(job_died(step), step) for _, step in one.steps()] for one in (old, new))
-    known, found = ({effect for effect, _ in some} for some in (before, after))
-    for effect, step in after:
-        if effect is not None and effect not in known:
-            yield ShownEffect(effect, _cut(step.failed[0].saw), step.name, effect.value)
-    if not any(step.failed for _, step in after):
-        for effect, step in before:
-            if effect is not None and effect not in found:
-                yield ShownEffect(Effect.REPAIRED, f"{effect.value} before", step.name, step.job)
+    """Yield how a plain job ends otherwise: in a failure that is new, or in none any more."""
+    before, after = ([step for _, step in one.steps() if of_job(step.name)] for one in (old, new))
+    known = {_failure(step) for step in before}
+    for step in after:
+        effect = _failure(step)
+        if effect is None or effect in known or (effect is Effect.RAISES and known != {None}):
+            continue
+        yield ShownEffect(effect, _cut(step.failed[0].saw), step.name, effect.value)
+    if not any(step.failed for step in after):
+        ends = {step.name: step.job for step in after}
+        for step in before:
+            if step.failed and step.job != ends.get(step.name, step.job):
+                sentence = f"{step.job} → {ends[step.name]}"
+                yield ShownEffect(Effect.REPAIRED, sentence, step.name, f"{step.job} before")
+
+
+def _failure(step: Step) -> Effect | None:
+    """Return how a process of a plain job failed; None if it did not, or printed other lines."""
+    if (died := job_died(step)) is not None:
+        return died
+    failed = step.failed and step.job.startswith(_STATUS) and step.job != f"{_STATUS}0"
+    return Effect.RAISES if failed else None
 
 
 def _fails_again(before: Step | None, step: Step) -> bool:

@@ -254,8 +254,10 @@ def job(*ends: str) -> Digest:
         (job("hangs", "exit 0"), job("SIGABRT", "exit 0"), "crashes"),
         (job("SIGABRT", "exit 0"), job("exit 0", "exit 0"), "repaired"),
         (job("SIGABRT", "exit 0"), job("exit 1", "exit 0"), "same"),
+        (job("exit 0", "exit 0"), job("exit 0", "exit 1"), "raises"),
+        (job("exit 1", "exit 0"), job("exit 0", "exit 0"), "repaired"),
     ],
-    ids=["is killed", "hangs", "another is killed", "is killed not hung", "ends", "fails"],
+    ids=["killed", "hangs", "other killed", "killed not hung", "ends", "fails", "new", "fixed"],
 )
 def test_a_job_has_the_effect_of_how_its_processes_end(
     old: Digest, new: Digest, effect: str
