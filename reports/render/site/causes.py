@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from conformance.model.records import Cause
+from reports.analysis.effects.digest import RAISED
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.happened import ABSENT
 from reports.analysis.effects.pairs import Effects
@@ -273,7 +274,7 @@ def _view(
         else None,
         as_shard_map=""
         if issue is None or issue.worst is None or SHARD_MAP in issue.implementations
-        else _as_shard_map(results, [key for key in cells if key.target == target]),
+        else _as_shard_map(effects, [key for key in cells if key.target == target]),
         effects=() if issue is None else tuple(_effects(issue)),
     )
 
@@ -297,20 +298,35 @@ def _origin(results: Results, cause: Cause, effect: Effect | None, cells: Iterab
     return found.value
 
 
-def _as_shard_map(results: Results, cells: Iterable[CellKey]) -> str:
+def _as_shard_map(effects: Effects, cells: Iterable[CellKey]) -> str:
     """Return how the programs that fail by an issue under new pmap behave under shard_map of
     one JAX.
     """
+    results = effects.results
     there = [
-        results.outcome(key._replace(implementation=SHARD_MAP)).verdict
+        (key, key._replace(implementation=SHARD_MAP))
         for key in cells
         if key.implementation == NEW and mark_of(results.outcome(key).verdict) is not Mark.RIGHT
     ]
-    ran = [mark_of(verdict) for verdict in there if verdict not in ABSENT]
-    if not ran:
-        return ""
-    right = sum(mark is Mark.RIGHT for mark in ran)
-    return f"{right} of {len(ran)}"
+    ran = [
+        mark_of(verdict) is Mark.RIGHT and not _raises_too(effects, key, other)
+        for key, other in there
+        if (verdict := results.outcome(other).verdict) not in ABSENT
+    ]
+    return f"{sum(ran)} of {len(ran)}" if any(ran) else ""
+
+
+def _raises_too(effects: Effects, key: CellKey, other: CellKey) -> bool:
+    """Return whether a cell raises in a step in which another does: the error may be expected of
+    one of them.
+    """
+    raised, also = (
+        frozenset()
+        if (digest := effects.digest_of(one)) is None
+        else frozenset(step.name for _, step in digest.steps() if step.outcome == RAISED)
+        for one in (key, other)
+    )
+    return not raised.isdisjoint(also)
 
 
 def _showing(cells: Iterable[CellKey]) -> list[tuple[str, frozenset[str]]]:
