@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from conformance.model.records import Cause
-from reports.analysis.effects.digest import RAISED
 from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.happened import ABSENT
 from reports.analysis.effects.pairs import Effects
@@ -274,7 +273,7 @@ def _view(
         else None,
         as_shard_map=""
         if issue is None or issue.worst is None or SHARD_MAP in issue.implementations
-        else _as_shard_map(effects, [key for key in cells if key.target == target]),
+        else _as_shard_map(results, [key for key in cells if key.target == target]),
         effects=() if issue is None else tuple(_effects(issue)),
     )
 
@@ -298,35 +297,29 @@ def _origin(results: Results, cause: Cause, effect: Effect | None, cells: Iterab
     return found.value
 
 
-def _as_shard_map(effects: Effects, cells: Iterable[CellKey]) -> str:
+def _as_shard_map(results: Results, cells: Iterable[CellKey]) -> str:
     """Return how the programs that fail by an issue under new pmap behave under shard_map of
     one JAX.
     """
-    results = effects.results
     there = [
-        (key, key._replace(implementation=SHARD_MAP))
+        key._replace(implementation=SHARD_MAP)
         for key in cells
         if key.implementation == NEW and mark_of(results.outcome(key).verdict) is not Mark.RIGHT
     ]
     ran = [
-        mark_of(verdict) is Mark.RIGHT and not _raises_too(effects, key, other)
-        for key, other in there
+        mark_of(verdict) is Mark.RIGHT and _expected_alike(results, other.clause)
+        for other in there
         if (verdict := results.outcome(other).verdict) not in ABSENT
     ]
     return f"{sum(ran)} of {len(ran)}" if any(ran) else ""
 
 
-def _raises_too(effects: Effects, key: CellKey, other: CellKey) -> bool:
-    """Return whether a cell raises in a step in which another does: the error may be expected of
-    one of them.
+def _expected_alike(results: Results, clause: str) -> bool:
+    """Return whether a test wants the same of new pmap and of shard_map: who has to fail in the
+    one way may not be right by failing so.
     """
-    raised, also = (
-        frozenset()
-        if (digest := effects.digest_of(one)) is None
-        else frozenset(step.name for _, step in digest.steps() if step.outcome == RAISED)
-        for one in (key, other)
-    )
-    return not raised.isdisjoint(also)
+    expected = results.clauses[clause].expected
+    return expected.get(NEW) == expected.get(SHARD_MAP)
 
 
 def _showing(cells: Iterable[CellKey]) -> list[tuple[str, frozenset[str]]]:
