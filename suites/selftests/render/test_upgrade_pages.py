@@ -597,12 +597,18 @@ def test_a_cause_says_how_its_programs_fare_under_shard_map(tmp_path: Path) -> N
             verdict="known deviation",
             deviation=deviation(cause="both"),
         ),
+        cause("refused"),  # shard_map is right by the very error
+        *known("errors.f", "refused", FAILS),
+        program("errors.f", expected={"new_pmap": "returns it", "shard_map": "raises it"}),
+        ran("errors.f", "shard_map@0.9.0", FAILS),
     ]
     pages = render(loaded(tmp_path, records))
 
-    texts = [text_in(tree(pages[f"causes/{slug}.html"])) for slug in ("some", "none", "both")]
+    slugs = ("some", "none", "both", "refused")
+    texts = [text_in(tree(pages[f"causes/{slug}.html"])) for slug in slugs]
     assert [re.findall(r"avoids this issue in (\d of \d) results", one) for one in texts] == [
         ["1 of 2"],
+        [],
         [],
         [],
     ]
