@@ -21,9 +21,11 @@ def processes(topology: str) -> str:
     return ONE if topology.startswith("1x") else SEVERAL
 
 
-def place_shown(topology: str, found: str) -> str:
-    """Return where a program with this number of processes ran: on a topology, or as a job."""
-    return A_JOB if found == SEVERAL and processes(topology) == ONE else topology
+def place_shown(topology: str, of_program: str) -> str:
+    """Return where a program ran that has one process or several, as `of_program` says: on its
+    topology, or as a job of its own if the topology has one process alone.
+    """
+    return A_JOB if of_program == SEVERAL and processes(topology) == ONE else topology
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,7 @@ from reports.analysis.effects.remedies import Help, Remedy
 from reports.store.order import topology_order
 from reports.store.shown import processes
 
-AS_SHARD_MAP = (
-    "Replace `jax.pmap` by `jax.jit(jax.shard_map(...))`: no remedy that keeps pmap is known."
-)
+AS_SHARD_MAP = "Replace `jax.pmap` by `jax.jit(jax.shard_map(...))`: no tested remedy keeps pmap."
 AS_IN = "Do as in “{}”"
 # What is repaired needs no edit, and a remedy that fails is none.
 _NOT_AVERTED = (Group.FIX_FAILS, Group.REPAIRED)

@@ -131,7 +131,7 @@ class Effects:
         self._digests: dict[CellKey, Digest | None] = {}
         self.once = Once(digest, ended, *also, shared=digest)
         self._digest, self._ended = self.once.to(digest), self.once.to(ended)
-        self._jobs: dict[str, bool] = {}
+        self._jobs: dict[tuple[str, str], bool] = {}
         self._shown: dict[tuple[int, int], ShownEffect] = {}
         self._alone: dict[int, tuple[ShownEffect, ...]] = {}
 
@@ -295,11 +295,12 @@ class Effects:
 
     def _starts_several(self, clause: str, topology: str) -> bool:
         """Return whether a clause's program starts several processes, as its first result tells."""
-        if clause not in self._jobs:
+        place = clause, topology
+        if place not in self._jobs:
             keys = (CellKey(clause, target.key, JAX, topology) for target in self.results.targets)
             found = next(filter(None, map(self.digest_of, keys)), None)
-            self._jobs[clause] = found is not None and found.job_processes > 1
-        return self._jobs[clause]
+            self._jobs[place] = found is not None and found.job_processes > 1
+        return self._jobs[place]
 
     def cause_of(self, clause: str, outcome: Outcome) -> str:
         """The slug of what explains a cell; empty where nothing does.

@@ -315,8 +315,8 @@ def _as_shard_map(results: Results, cells: Iterable[CellKey]) -> str:
 
 
 def _expected_alike(results: Results, clause: str) -> bool:
-    """Return whether a test wants the same of new pmap and of shard_map: who has to fail in the
-    one way may not be right by failing so.
+    """Return whether a test expects the same of new pmap and of shard_map: where shard_map is
+    expected to fail as new pmap does, its result conforms and avoids nothing.
     """
     expected = results.clauses[clause].expected
     return expected.get(NEW) == expected.get(SHARD_MAP)

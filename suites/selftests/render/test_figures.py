@@ -220,6 +220,7 @@ def test_what_an_access_moves_on_a_pod_is_drawn_by_chips_and_versions(tmp_path: 
     assert "1 KiB" in group.sentence
     assert "not run" in group.sentence
     first, other = group.figures
+    assert first.chart.title.endswith(", TPU v5p")
     assert first.chart.categories == ("8", "16")
     assert [one.name for one in first.chart.series] == ["jax 0.9.0", "jax 0.12.0.1"]
     dash = "–"  # noqa: RUF001

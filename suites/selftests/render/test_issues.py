@@ -126,6 +126,15 @@ def test_the_version_with_the_least_risk_is_marked() -> None:
     )
 
 
+def test_a_safest_version_of_which_the_core_tests_alone_ran_says_so() -> None:
+    fine = ran("idioms.a", "new_pmap@0.8.0", returned([1.0]))
+    first, *others = HEAD
+    records = [first | {"core": {"runs": 1, "of": 12}}, *others, *shown(ORDINARY, "idioms.a"), fine]
+    (advice,) = safe_table(Effects(read(*records)), Use.PMAP).advice
+
+    assert advice.endswith(" is 0.8.0 (core tests only). Known issues: none.")
+
+
 def test_the_page_of_a_signal_names_the_safest_versions() -> None:
     crash = cell(
         "idioms.b", "crashed", target="jax==0.9.0", fault=fault("crashed"), observations=[]

@@ -637,6 +637,13 @@ def test_what_a_library_changes_is_silent_or_told(effect: str, silent: bool) -> 
     assert LibraryChange(effect, "flax", "0.12.5", "It returns all.", "", "").silent is silent
 
 
+def test_the_versions_in_which_a_library_changes_can_be_chosen() -> None:
+    page = tree(render(read(*HEAD, *changed("errors.a", FAILS)))["index.html"])
+    shown = {text_in(one) for one in page.iterfind(".//select[@name='flax']/option")}
+
+    assert {one.since for one in rewrites().edits if one.library == "flax"} <= shown
+
+
 def test_what_a_library_changes_silently_stands_with_what_differs_silently() -> None:
     if not load_libraries():
         pytest.skip("no library was examined")
