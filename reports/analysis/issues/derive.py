@@ -258,6 +258,8 @@ class _Effects:
             # An array of all processes' rows, as documented.
             wrong = shown.effect is Effect.WRONG_NUMBERS
             all_rows = wrong and key.implementation == SHARD_MAP
+            if shown.effect is Effect.SAME and self._says_otherwise(key):
+                return Effect.OTHER_ERROR
             if not all_rows:
                 return shown.effect
             beside = effects.beside_values(key, self._baseline)
@@ -275,6 +277,24 @@ class _Effects:
             return False
         own = self._cause.cause
         return own not in (known.cause, known.part_of) and known.cause != self._cause.part_of
+
+    def _says_otherwise(self, key: CellKey) -> bool:
+        """Return whether an error of the same type has not the text that the baseline's has."""
+        assert self._baseline is not None  # of which there is an effect
+        legacy, target = self._baseline.place
+        before = self._effects.digest_of(key._replace(implementation=legacy, target=target))
+        after = self._effects.digest_of(key)
+        if before is None or after is None:
+            return False
+        right = {
+            (process, step.name)
+            for process, step in before.steps()
+            if step.outcome == RAISED and not step.failed
+        }
+        return any(
+            step.failed and step.outcome == RAISED and (process, step.name) in right
+            for process, step in after.steps()
+        )
 
     def _of_plain(self, key: CellKey) -> Effect | None:
         """Return what changed from the newest version in which the program does not show it."""

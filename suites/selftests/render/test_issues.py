@@ -18,7 +18,7 @@ from records import (
     target,
 )
 from site_pages import text_in, tree
-from two_sides import FAILS, HEAD, known, program, ran, read
+from two_sides import FAILS, FROM, HEAD, TO, known, program, ran, read
 
 from reports.analysis.effects.digest import WHOLE_JOB
 from reports.analysis.effects.effect import Effect
@@ -384,6 +384,28 @@ def test_an_issue_that_legacy_pmap_shows_too_is_no_new_effect() -> None:
         for row in place_rows(effects.results, issue)
     }
     assert said["new_pmap"] == ["not new", "not new"]
+
+
+@pytest.mark.parametrize(
+    ("before", "says"), [("conforms", "other error"), ("known deviation", "not new")]
+)
+def test_an_error_of_the_same_type_that_says_something_else_is_another(
+    before: str, says: str
+) -> None:
+    deviates = {
+        "verdict": "known deviation",
+        "deviation": deviation(cause=ORDINARY),
+        "findings": [finding("raised ValueError, which does not name the body")],
+    }
+    records = [
+        ran("idioms.a", FROM, FAILS, **(deviates if before != "conforms" else {})),
+        ran("idioms.a", TO, raised("ValueError", "another"), **deviates),
+    ]
+    effects = Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), *records))
+    [issue] = issues(effects)
+
+    rows = {row.implementation: row for row in place_rows(effects.results, issue)}
+    assert rows["new_pmap"].cells[-1].says == says
 
 
 def test_an_issue_of_a_library_is_shown_against_its_version() -> None:
