@@ -108,3 +108,14 @@ def unmapped_array(impl: Implementation, cluster: Cluster, width: int) -> Given:
     """Return an array for an unmapped argument, on all devices of the mapped function."""
     tens = made(lambda: (jax.lax.iota(np.float32, width) + 1) * 10, spread(impl))
     return Given(tens, lambda: addend(width))
+
+
+def unmapped_on_one(impl: Implementation, cluster: Cluster, width: int) -> Given:
+    """Return an array for an unmapped argument, committed to one of this process's devices."""
+    where = jax.sharding.SingleDeviceSharding(cluster.local_devices[0])
+    return Given(made(lambda: jax.numpy.asarray(addend(width)), where), lambda: addend(width))
+
+
+def unmapped_uncommitted(impl: Implementation, cluster: Cluster, width: int) -> Given:
+    """Return an array for an unmapped argument on the default device, committed to none."""
+    return Given(made(lambda: jax.numpy.asarray(addend(width))), lambda: addend(width))

@@ -145,6 +145,7 @@ LEFT = (_deleted(False), _reused(False), INTACT)
 
 # Arrays with another sharding are copied, and the originals deleted: of a pytree, one leaf only.
 COPIED = (_deleted(True), _reused(False), INTACT)
+TAKEN_OR_COPIED = (_deleted(True), INTACT)
 HALF_REUSED = noted(
     REUSED, "half of the buffers are an output's", lambda _, s: s[0] and s[0] * 2 == s[1]
 )
@@ -162,6 +163,8 @@ OTHERWISE: Mapping[str, str] = {
     "one-device": "legacy pmap does not donate it, shard_map refuses it",
     "other-devices": "legacy pmap does not donate it, shard_map refuses it",
     "uncommitted": "legacy pmap and shard_map do not donate it",
+    "unmapped-one-device": "shard_map refuses it",
+    "unmapped-uncommitted": "so does shard_map",
 }
 
 # Under jit another sharding is resharded within the program that also gets the buffers, where they
@@ -173,6 +176,8 @@ UNDER_JIT: Mapping[str, tuple[Expectation, ...] | None] = {
     "one-device": None,
     "other-devices": None,
     "uncommitted": LEFT,
+    "unmapped-one-device": None,
+    "unmapped-uncommitted": TAKEN_OR_COPIED,
 }
 
 
@@ -238,6 +243,21 @@ def sentence(text: str) -> str:
         # Legacy pmap reshards silently and donates its copy.
         LEGACY_PMAP: lambda kind: every(kind.right, *LEFT),
         NEW_PMAP: lambda kind: every(kind.right, *COPIED),
+        SHARD_MAP: under_jit,
+    },
+)
+@DEFAULTS.family(
+    "donation.copied.{kind}",
+    kind=kinds("unmapped-one-device", "unmapped-uncommitted"),
+    claim=COPIES,
+    title=lambda kind: (
+        "Legacy and new pmap copy a donated argument and delete the original; "
+        f"{OTHERWISE[kind.key]}: {kind.said}."
+    ),
+    expect={
+        # The copies for the other devices are made from the original, which is the first.
+        LEGACY_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
+        NEW_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
         SHARD_MAP: under_jit,
     },
 )

@@ -23,6 +23,8 @@ from conformance.sections.donation.arrays import (
     placed,
     uncommitted,
     unmapped_array,
+    unmapped_on_one,
+    unmapped_uncommitted,
 )
 from conformance.spec.comparing import Model, in_container
 from conformance.spec.expectation import raises, returns
@@ -98,6 +100,8 @@ CONTAINERS: Mapping[str, Callable[[Any], Any]] = {
     "tree-partly": lambda pair: {"a": pair[0], "b": [pair[1]]},
     "two-arguments": tuple,
     "unmapped": tuple,
+    "unmapped-one-device": tuple,
+    "unmapped-uncommitted": tuple,
 }
 
 
@@ -340,6 +344,20 @@ KINDS: Mapping[str, Kind] = table(
         doubling_tree,
         giving(own_output, placed(), form=_as_tree),
         twice_doubled,
+    ),
+    Kind(
+        "unmapped-one-device",
+        "an unmapped argument, committed to one device",
+        _unmapped_map,
+        giving(unmapped_on_one, kept=(own_output,), form=lambda given, kept: (kept, given)),
+        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
+    ),
+    Kind(
+        "unmapped-uncommitted",
+        "an unmapped argument, uncommitted",
+        _unmapped_map,
+        giving(unmapped_uncommitted, kept=(own_output,), form=lambda given, kept: (kept, given)),
+        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
     ),
     # Nothing that could be reused.
     Kind("numpy", "a NumPy array", doubling, giving(kept=(in_numpy,)), doubled),
