@@ -110,10 +110,16 @@ def unmapped_array(impl: Implementation, cluster: Cluster, width: int) -> Given:
     return Given(tens, lambda: addend(width))
 
 
-def unmapped_on_one(impl: Implementation, cluster: Cluster, width: int) -> Given:
-    """Return an array for an unmapped argument, committed to one of this process's devices."""
-    where = jax.sharding.SingleDeviceSharding(cluster.local_devices[0])
-    return Given(made(lambda: jax.numpy.asarray(addend(width)), where), lambda: addend(width))
+def unmapped_on(device: int) -> Make:
+    """Return a maker of an array for an unmapped argument, committed to a device of this
+    process.
+    """
+
+    def make(impl: Implementation, cluster: Cluster, width: int) -> Given:
+        where = jax.sharding.SingleDeviceSharding(cluster.local_devices[device])
+        return Given(made(lambda: jax.numpy.asarray(addend(width)), where), lambda: addend(width))
+
+    return make
 
 
 def unmapped_uncommitted(impl: Implementation, cluster: Cluster, width: int) -> Given:

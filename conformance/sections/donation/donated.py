@@ -164,6 +164,7 @@ OTHERWISE: Mapping[str, str] = {
     "other-devices": "legacy pmap does not donate it, shard_map refuses it",
     "uncommitted": "legacy pmap and shard_map do not donate it",
     "unmapped-one-device": "shard_map refuses it",
+    "unmapped-second-device": "shard_map refuses it",
     "unmapped-uncommitted": "so does shard_map",
 }
 
@@ -177,6 +178,7 @@ UNDER_JIT: Mapping[str, tuple[Expectation, ...] | None] = {
     "other-devices": None,
     "uncommitted": LEFT,
     "unmapped-one-device": None,
+    "unmapped-second-device": None,
     "unmapped-uncommitted": TAKEN_OR_COPIED,
 }
 
@@ -256,6 +258,22 @@ def sentence(text: str) -> str:
     ),
     expect={
         # The copies for the other devices are made from the original, which is the first.
+        LEGACY_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
+        NEW_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
+        SHARD_MAP: under_jit,
+    },
+)
+@DEFAULTS.family(
+    "donation.copied.{kind}",
+    kind=kinds("unmapped-second-device"),
+    claim=COPIES,
+    title=lambda kind: (
+        "Legacy and new pmap copy a donated argument and delete the original; "
+        f"{OTHERWISE[kind.key]}: {kind.said}."
+    ),
+    fresh=True,  # no process may survive it
+    deadline_s=6.0,
+    expect={
         LEGACY_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
         NEW_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
         SHARD_MAP: under_jit,

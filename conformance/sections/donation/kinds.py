@@ -23,7 +23,7 @@ from conformance.sections.donation.arrays import (
     placed,
     uncommitted,
     unmapped_array,
-    unmapped_on_one,
+    unmapped_on,
     unmapped_uncommitted,
 )
 from conformance.spec.comparing import Model, in_container
@@ -101,6 +101,7 @@ CONTAINERS: Mapping[str, Callable[[Any], Any]] = {
     "two-arguments": tuple,
     "unmapped": tuple,
     "unmapped-one-device": tuple,
+    "unmapped-second-device": tuple,
     "unmapped-uncommitted": tuple,
 }
 
@@ -349,7 +350,14 @@ KINDS: Mapping[str, Kind] = table(
         "unmapped-one-device",
         "an unmapped argument, committed to one device",
         _unmapped_map,
-        giving(unmapped_on_one, kept=(own_output,), form=lambda given, kept: (kept, given)),
+        giving(unmapped_on(0), kept=(own_output,), form=lambda given, kept: (kept, given)),
+        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
+    ),
+    Kind(
+        "unmapped-second-device",
+        "an unmapped argument, committed to the second device",
+        _unmapped_map,
+        giving(unmapped_on(1), kept=(own_output,), form=lambda given, kept: (kept, given)),
         lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
     ),
     Kind(

@@ -210,6 +210,58 @@ def reshaped(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(program, cluster.rows(WIDTH))
 
 
+def rows_in_a_column(cluster: Cluster) -> tuple[jax.sharding.Mesh, Any]:
+    """Return an Explicit mesh whose second axis has one device, and all numbers over both axes."""
+    grid = np.array(cluster.devices)[:, None]
+    mesh = jax.sharding.Mesh(grid, ("i", "j"), axis_types=(EXPLICIT, EXPLICIT))
+    column = cluster.rows(WIDTH).reshape(-1, 1)
+    return mesh, jax.device_put(column, jax.sharding.NamedSharding(mesh, P("i", "j")))
+
+
+@described("the rows in a column each, twice")
+def columns_twice(place: Place) -> Any:
+    return np.tile(place.all_rows(WIDTH)[..., None], (1, 2, 1))
+
+
+@DEFAULTS.clause(
+    "silences.one-device-axis.reshaped-before-it",
+    claim="parallel.shardings-propagate",
+    expect=of_jax(twice(returns(columns_twice))),
+)
+def reshaped_before_it(impl: Implementation, cluster: Cluster) -> None:
+    """An array is split before an Explicit axis of one device, then joined with itself."""
+    mesh, column = rows_in_a_column(cluster)
+
+    def program(x: Any) -> Any:
+        with jax.set_mesh(mesh):
+            split = jax.jit(lambda x: x.reshape(COUNT, WIDTH, 1))(x)
+            named = jax.sharding.reshard(split, P("i", None, "j"))
+            return jnp.concatenate((named, split), axis=1)
+
+    cluster.twice(program, column)
+
+
+@DEFAULTS.clause(
+    "silences.one-device-axis.fix-reshaped-before-it",
+    claim="parallel.shardings-propagate",
+    fixes="silences.one-device-axis.reshaped-before-it",
+    title="A sharding that `jnp.reshape` is given keeps an Explicit axis of one device.",
+    expect=of_jax(twice(returns(columns_twice))),
+)
+def reshaped_with_a_sharding(impl: Implementation, cluster: Cluster) -> None:
+    """The array is split by a reshape that is given the sharding of its result."""
+    mesh, column = rows_in_a_column(cluster)
+
+    def program(x: Any) -> Any:
+        with jax.set_mesh(mesh):
+            spec = P("i", None, "j")
+            split = jax.jit(lambda x: jnp.reshape(x, (COUNT, WIDTH, 1), out_sharding=spec))(x)
+            named = jax.sharding.reshard(split, spec)
+            return jnp.concatenate((named, split), axis=1)
+
+    cluster.twice(program, column)
+
+
 # --- vmap's spmd_axis_name ------------------------------------------------------------------------
 
 
