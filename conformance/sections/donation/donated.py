@@ -265,22 +265,6 @@ def sentence(text: str) -> str:
 )
 @DEFAULTS.family(
     "donation.copied.{kind}",
-    kind=kinds("unmapped-second-device"),
-    claim=COPIES,
-    title=lambda kind: (
-        "Legacy and new pmap copy a donated argument and delete the original; "
-        f"{OTHERWISE[kind.key]}: {kind.said}."
-    ),
-    fresh=True,  # no process may survive it
-    deadline_s=6.0,
-    expect={
-        LEGACY_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
-        NEW_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
-        SHARD_MAP: under_jit,
-    },
-)
-@DEFAULTS.family(
-    "donation.copied.{kind}",
     kind=kinds("tree-partly"),
     claim=COPIES,
     title=(
@@ -351,3 +335,30 @@ def donated(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
         if programs:
             aliased = max(one["memory"]["alias"] for one in programs)
             cluster.note(ALIASED, [aliased, on_a_device])
+
+
+@DEFAULTS.family(
+    "donation.copied.{kind}",
+    kind=kinds("unmapped-second-device"),
+    claim=COPIES,
+    title=lambda kind: (
+        "Legacy and new pmap copy a donated argument and delete the original; "
+        f"{OTHERWISE[kind.key]}: {kind.said}."
+    ),
+    fresh=True,  # a process may not survive it
+    deadline_s=6.0,
+    expect={
+        LEGACY_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
+        NEW_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
+        SHARD_MAP: under_jit,
+    },
+)
+def donated_to_two_calls(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
+    """Call a donating mapped function twice, with arguments that were made before."""
+    function = kind.map(impl)
+    calls = [kind.call(impl, cluster, WIDTH) for _ in range(2)]
+    for name, call in zip(("first call", "second call"), calls, strict=True):
+        before = pointers(one.array for one in call.donated)
+        results: list[Any] = []
+        cluster.step(name, lambda c=call, r=results: r.append(c.made(function)) or r[0])
+        note_donation(cluster, call, before, results)

@@ -84,6 +84,11 @@ def squares(matrix: Any, points: Any) -> Any:
     return jax.vmap(lambda point: ((matrix @ point) ** 2).sum())(points)
 
 
+def sums(matrix: Any, points: Any) -> Any:
+    """The sum of each point's image, one point at a time."""
+    return jax.vmap(lambda point: (matrix @ point).sum())(points)
+
+
 def gradient_of_table(rows: Any, which: Any) -> Any:
     """Add rows where they were looked up, as the gradient of a lookup does."""
     return jnp.zeros_like(rows).at[which].add(rows[which])
@@ -130,6 +135,20 @@ KERNELS = table(
         "Squared norms of the rows of one product",
         lambda matrix, points: ((points @ matrix.T) ** 2).sum(-1),
         lambda matrix, points: ((points @ matrix.T) ** 2).sum(-1),
+        ((3, 3), (POINTS, 3)),
+    ),
+    Kernel(
+        "sums",
+        "Sums of vmapped products of a matrix and a vector",
+        sums,
+        lambda matrix, points: (points @ matrix.T).sum(-1),
+        ((3, 3), (POINTS, 3)),
+    ),
+    Kernel(
+        "sums-of-one-product",
+        "Sums of the rows of one product",
+        lambda matrix, points: (points @ matrix.T).sum(-1),
+        lambda matrix, points: (points @ matrix.T).sum(-1),
         ((3, 3), (POINTS, 3)),
     ),
     Kernel(
