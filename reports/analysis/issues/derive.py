@@ -104,8 +104,11 @@ def _issue(tests: _Tests, cause: Cause, cells: Sequence[CellKey]) -> Issue:
     effect_of = _Effects(effects, cause, shown)
     rows, others = dict[Row, Mapping[str, Found]](), dict[Row, Mapping[str, Found]]()
     for row, some in tests.rows(clauses).items():
-        table = rows if any(key in shown for key, _ in some) else others
-        table[row] = _row(effects, cause, row, some, shown, effect_of)
+        states = _row(effects, cause, row, some, shown, effect_of)
+        if any(key in shown for key, _ in some):
+            rows[row] = states
+        else:
+            others[row] = _where_seen(states, some, shown)
     if any(one.effect for row in rows.values() for one in row.values()):
         rows = {row: _without_comparison(row, some) for row, some in rows.items()}
     edit = rewrites().by_cause.get(cause.cause)
@@ -117,6 +120,31 @@ def _issue(tests: _Tests, cause: Cause, cells: Sequence[CellKey]) -> Issue:
         others,
         removed(effects.results),
     )
+
+
+def _where_seen(
+    states: Mapping[str, Found],
+    some: Sequence[tuple[CellKey, Outcome]],
+    shown: frozenset[CellKey],
+) -> Mapping[str, Found]:
+    """Return the states of a row that never shows an issue; not tested where others show it in
+    a version, but by no program that ran for the row.
+    """
+    showing: dict[str, set[str]] = {}
+    for key in shown:
+        showing.setdefault(key.target.jax or "", set()).add(key.clause)
+    ran: dict[str, set[str]] = {}
+    for key, outcome in some:
+        if outcome.verdict in RAN:
+            ran.setdefault(key.target.jax or "", set()).add(key.clause)
+    return {
+        jax: found
+        if found.state is not State.FREE
+        or not showing.get(jax)
+        or showing[jax] & ran.get(jax, set())
+        else NOT_TESTED
+        for jax, found in states.items()
+    }
 
 
 def _without_comparison(row: Row, some: Mapping[str, Found]) -> Mapping[str, Found]:

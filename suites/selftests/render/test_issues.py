@@ -327,6 +327,20 @@ def test_a_row_in_which_an_issue_never_shows_and_its_tests_fail_otherwise_is_lef
     assert issue.found(Where("new_pmap", "0.8.0")).state is State.FREE
 
 
+def test_where_other_programs_show_an_issue_one_that_does_not_says_nothing_of_it() -> None:
+    entry = deviation(cause=ORDINARY)
+    records = [cause(ORDINARY)]
+    for id, jax in (("idioms.a", "0.9.0"), ("idioms.b", "0.8.0")):
+        records += [
+            program(id),
+            ran(id, f"new_pmap@{jax}", FAILS, verdict="known deviation", deviation=entry),
+        ]
+    records.append(ran("idioms.b", "new_pmap@0.9.0", returned([1.0]), topology="2x2"))
+    [issue] = issues(Effects(read(*HEAD, *records)))
+
+    assert issue.others["new_pmap", "several"]["0.9.0"].state is State.NOT_TESTED
+
+
 def test_an_implementation_that_is_removed_shows_only_what_asks_for_it() -> None:
     records = [*HEAD, cause(ORDINARY), program("idioms.a"), program("idioms.b")]
     entry = deviation(cause=ORDINARY)
