@@ -111,6 +111,27 @@ def dispatch(impl: Implementation, cluster: Cluster, program: Program) -> None:
     counted(cluster, "call", mapped.function, x)
 
 
+@family(
+    "indexing.dispatch.fix-under-jit-{program}",
+    program={key: PROGRAMS[key] for key in ("one", "leaves")},
+    claim="pmap-silence.dispatch-cost",
+    fixes=lambda program: f"indexing.dispatch.{program.key}",
+    title="Once compiled, a call under jit with {program.text} runs no Python function.",
+    fact="indexing.dispatch.fix-under-jit",
+    topologies=ONE_PROCESS,
+    left_out="in several processes, a map under jit spans one: indexing.under-jit.psum",
+    needs=devices(8),
+    expect=lambda program: of_new_pmap(
+        in_steps(every(NONE, returns(result_of(program))), "call"),
+        "legacy pmap and jit(shard_map) run none by themselves",
+    ),
+)
+def dispatch_under_jit(impl: Implementation, cluster: Cluster, program: Program) -> None:
+    """Call a compiled jit of a mapped function."""
+    x = program.argument(impl, cluster)
+    counted(cluster, "call", jax.jit(impl.map(program.body()).function), x)
+
+
 UNDER_JIT_ELSEWHERE = "indexing.under-jit.psum tests several processes"
 
 
