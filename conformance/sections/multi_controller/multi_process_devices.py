@@ -16,7 +16,7 @@ import numpy as np
 
 from conformance.sections.multi_controller.maps import OWN, Rows
 from conformance.spec.clause import processes
-from conformance.spec.columns import everywhere
+from conformance.spec.columns import everywhere, of_pmaps
 from conformance.spec.combining import by_process, then
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import TWICE, OfEachStep, every, in_steps, noted, raises, returns
@@ -226,6 +226,49 @@ def call(cluster: Cluster, function: Callable[[Any], Any], rows: Any) -> None:
         cluster.step(name, read)
         if held:
             cluster.note(LIES_ON, lying_on(cluster, held[0][0]))
+
+
+ALL_BUT_LAST = DEVICES["all-but-one"]
+ALL_BUT_FIRST = Devices(
+    "all-but-first", "all devices but the first", lambda place: everyone(place)[1:]
+)
+
+
+@DEFAULTS.clause(
+    "multi_controller.multi-process-devices.fix-axis-size",
+    fixes="multi_controller.multi-process-devices.all-but-one",
+    title="`axis_size=` with the length of a list makes all processes use the whole list.",
+    expect=of_pmaps(right(ALL_BUT_LAST), "shard_map has no `axis_size`"),
+)
+def over_a_whole_list(impl: Implementation, cluster: Cluster) -> None:
+    """A map over all devices but the last, whose number is given as well."""
+    cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
+    listed = [cluster.devices[one] for one in ALL_BUT_LAST.of(cluster)]
+    meet(listed)
+    function = impl.map(sum_and_number(), devices=listed, axis_size=len(listed))
+    call(cluster, function, passed(impl, cluster, ALL_BUT_LAST))
+
+
+@described("each row times the number of devices in the list")
+def times_the_list(place: Place) -> Any:
+    return rows_of(ALL_BUT_FIRST, place)[ALL_BUT_FIRST.here(place)] * len(ALL_BUT_FIRST.of(place))
+
+
+@DEFAULTS.clause(
+    "multi_controller.multi-process-devices.counted",
+    title="`psum(1)` counts all of `devices=`, also if processes have different numbers of them.",
+    expect=everywhere(
+        every(in_steps(returns(doubled(WIDTH)), CONTROL), in_steps(returns(times_the_list), *TWICE))
+    ),
+)
+def counted(impl: Implementation, cluster: Cluster) -> None:
+    """A map without a collective over all devices but the first: each row times their number."""
+    cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
+    listed = [cluster.devices[one] for one in ALL_BUT_FIRST.of(cluster)]
+    function = impl.map(lambda x: x * jax.lax.psum(1, "i"), devices=listed)
+    rows = passed(impl, cluster, ALL_BUT_FIRST)
+    for name in TWICE:
+        cluster.step(name, lambda: local_rows(function(rows)))
 
 
 # --- A list in which some processes have no device ------------------------------------------------
