@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from conformance.sections.donation.arrays import Given
-from conformance.sections.donation.kinds import INCOMPATIBLE, WIDTH, Call, Kind, kinds
+from conformance.sections.donation.kinds import INCOMPATIBLE, UNMAPPED, WIDTH, Call, Kind, kinds
 from conformance.spec.clause import devices
 from conformance.spec.codes import Code, Problem
 from conformance.spec.columns import Columns, everywhere, of_new_pmap, of_pmaps, unless_legacy
@@ -250,7 +250,7 @@ def sentence(text: str) -> str:
 )
 @DEFAULTS.family(
     "donation.copied.{kind}",
-    kind=kinds("unmapped-one-device", "unmapped-uncommitted"),
+    kind={key: UNMAPPED[key] for key in ("unmapped-one-device", "unmapped-uncommitted")},
     claim=COPIES,
     title=lambda kind: (
         "Legacy and new pmap copy a donated argument and delete the original; "
@@ -339,7 +339,7 @@ def donated(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
 
 @DEFAULTS.family(
     "donation.copied.{kind}",
-    kind=kinds("unmapped-second-device"),
+    kind={"unmapped-second-device": UNMAPPED["unmapped-second-device"]},
     claim=COPIES,
     title=lambda kind: (
         "Legacy and new pmap copy a donated argument and delete the original; "

@@ -100,9 +100,6 @@ CONTAINERS: Mapping[str, Callable[[Any], Any]] = {
     "tree-partly": lambda pair: {"a": pair[0], "b": [pair[1]]},
     "two-arguments": tuple,
     "unmapped": tuple,
-    "unmapped-one-device": tuple,
-    "unmapped-second-device": tuple,
-    "unmapped-uncommitted": tuple,
 }
 
 
@@ -172,6 +169,12 @@ def _unmapped_map(impl: Implementation) -> Mapped:
     specs = jax.sharding.PartitionSpec("i"), jax.sharding.PartitionSpec()
     function = jax.shard_map(body, mesh=impl.mesh(), in_specs=specs, out_specs=specs)
     return impl.adopt(jax.jit(function, donate_argnums=(1,)), "jit(shard_map)")
+
+
+def _unmapped_in_a_list(impl: Implementation) -> Any:
+    """The same, whose results are in a list, as models are."""
+    mapped = _unmapped_map(impl)
+    return lambda x, y: list(mapped(x, y))
 
 
 def _half_map(impl: Implementation) -> Mapped:
@@ -346,27 +349,6 @@ KINDS: Mapping[str, Kind] = table(
         giving(own_output, placed(), form=_as_tree),
         twice_doubled,
     ),
-    Kind(
-        "unmapped-one-device",
-        "an unmapped argument, committed to one device",
-        _unmapped_map,
-        giving(unmapped_on(0), kept=(own_output,), form=lambda given, kept: (kept, given)),
-        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
-    ),
-    Kind(
-        "unmapped-second-device",
-        "an unmapped argument, committed to the second device",
-        _unmapped_map,
-        giving(unmapped_on(1), kept=(own_output,), form=lambda given, kept: (kept, given)),
-        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
-    ),
-    Kind(
-        "unmapped-uncommitted",
-        "an unmapped argument, uncommitted",
-        _unmapped_map,
-        giving(unmapped_uncommitted, kept=(own_output,), form=lambda given, kept: (kept, given)),
-        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
-    ),
     # Nothing that could be reused.
     Kind("numpy", "a NumPy array", doubling, giving(kept=(in_numpy,)), doubled),
     Kind(
@@ -406,6 +388,32 @@ KINDS: Mapping[str, Kind] = table(
         lambda impl: impl.map(lambda x: x.astype(np.int16), donate_argnums=(0,)),
         giving(own_output),
         lambda width: lambda place: place.rows(width).astype(np.int16),
+    ),
+)
+
+
+# Unmapped arguments that are not on all devices.
+UNMAPPED: Mapping[str, Kind] = table(
+    Kind(
+        "unmapped-one-device",
+        "an unmapped argument, committed to one device",
+        _unmapped_in_a_list,
+        giving(unmapped_on(0), kept=(own_output,), form=lambda given, kept: (kept, given)),
+        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
+    ),
+    Kind(
+        "unmapped-second-device",
+        "an unmapped argument, committed to the second device",
+        _unmapped_in_a_list,
+        giving(unmapped_on(1), kept=(own_output,), form=lambda given, kept: (kept, given)),
+        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
+    ),
+    Kind(
+        "unmapped-uncommitted",
+        "an unmapped argument, uncommitted",
+        _unmapped_in_a_list,
+        giving(unmapped_uncommitted, kept=(own_output,), form=lambda given, kept: (kept, given)),
+        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
     ),
 )
 
