@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reports.analysis.answers import Answer
 
 MOST_LISTED = 1_000_000
-RED = "red"
+RED, LOST = "red", "lost"
 ALL = "all"  # in place of an implementation: each is compared with itself
 
 
@@ -28,24 +28,25 @@ def _add_merge(parser: argparse.ArgumentParser) -> None:
     options.add_output(parser, "the one file (.jsonl, .jsonl.xz)", required=True)
     parser.add_argument(
         "--fail-on",
-        choices=(RED, options.NONE),
-        default=options.NONE,
-        help="red: write nothing, and exit 1, where a cell or a measurement of the time lane is "
-        "red (default: none)",
+        metavar="POLICY",
+        help="write nothing, and exit 1, on red (a cell or a measurement of the time lane is red) "
+        "or lost (a cell's program changed since it was run); several with commas (default: none)",
     )
 
 
 def _merge(chosen: argparse.Namespace) -> int:
-    from harness.results.rejudge import RedError, rejudge
+    from harness.results.rejudge import RefusedError, rejudge
 
+    refused = fail_on.named(chosen.fail_on, (RED, LOST))
     try:
         found = rejudge(
             options.expand(chosen.files),
             chosen.output,
             progress=report_progress,
-            no_red=chosen.fail_on == RED,
+            no_red=RED in refused,
+            no_lost=LOST in refused,
         )
-    except RedError as error:
+    except RefusedError as error:
         report_progress(str(error))
         return FOUND
     size = chosen.output.stat().st_size / 1e6

@@ -108,6 +108,10 @@ class Gathered:
         """Return why wanted cells were left out, and how many for each reason."""
         return Counter(one.why for one in self._known.values() if one.place is None)
 
+    def left_out(self, why: str) -> list[Key]:
+        """Return the wanted cells that were left out for a reason."""
+        return [key for key, one in self._known.items() if one.place is None and one.why == why]
+
     def records(self, keys: Iterable[Key]) -> Iterator[tuple[model.Target, model.Cell]]:
         """Yield the target's record and the cell's record, by clause, so that similar records are
         adjacent.

@@ -23,11 +23,20 @@ from harness.results.recorder import Recorder
 from harness.running.cells import CellId
 
 RED = (Verdict.DEVIATES, Verdict.CRASHED, Verdict.HUNG, Verdict.FLAKY)
-MOST_NAMED = 10  # red records, in the message that refuses them
+MOST_NAMED = 10  # records or clauses, in the message that refuses them
+OF_ANOTHER_PROGRAM = "of another program"
 
 
-class RedError(ResultsError):
-    """There are red records although none is allowed; the message names some."""
+class RefusedError(ResultsError):
+    """There are records that are not allowed; the message names some."""
+
+
+class RedError(RefusedError):
+    """There are red records although none is allowed."""
+
+
+class LostError(RefusedError):
+    """Cells would be lost although none is allowed: their program changed since they ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,7 @@ class JudgedAgain:
     def kept(self, cell: model.Cell, target: model.Target) -> model.Cell:
         """Return the record with today's verdict; LeftOut if the program has changed since."""
         if cell.program != self.programs.get(cell.clause, cell.program):
-            raise LeftOut("of another program")
+            raise LeftOut(OF_ANOTHER_PROGRAM)
         try:
             record = self.judge(cell, target)
         except CannotJudge as error:
@@ -75,11 +84,13 @@ def rejudge(
     progress: Callable[[str], None],
     *,
     no_red: bool = False,
+    no_lost: bool = False,
 ) -> Gathered:
     """Write the newest record of every cell of `files` to `output`; return what it is made of.
 
     Timings and other records beside cells are copied. RedError if a record is red and `no_red` is
-    set: then nothing is written. `output` may be one of `files`: it is replaced at the end.
+    set, LostError if a cell has no record of today's program and `no_lost` is set: then nothing is
+    written. `output` may be one of `files`: it is replaced at the end.
     """
     clauses = loading.load()
     recorder = Recorder(
@@ -89,6 +100,8 @@ def rejudge(
         judge = Rejudging(clauses.clauses, deviations.load_all())
         chooser = JudgedAgain(recorder.programs, judge)
         found = gather(files, chooser, progress)
+        if no_lost:
+            _refuse_lost(found)
         if no_red:
             chooser.refuse_red(one for _, one in found.beside if isinstance(one, model.Timing))
         for target, clause, line in found.lines(found.kept):
@@ -99,3 +112,17 @@ def rejudge(
     finally:
         recorder.close()
     return found
+
+
+def _refuse_lost(found: Gathered) -> None:
+    """Raise LostError if a cell was left out because its program is another now."""
+    lost = found.left_out(OF_ANOTHER_PROGRAM)
+    if lost:
+        clauses = sorted({key.id.clause for key in lost})
+        some = ", ".join(clauses[:MOST_NAMED])
+        more = f" and {len(clauses) - MOST_NAMED} more" if len(clauses) > MOST_NAMED else ""
+        raise LostError(
+            f"{len(lost)} cells would be lost, so nothing was written: the programs of their "
+            f"clauses changed since they were run, and no file has them anew. Run them again, or "
+            f"undo what changed: {some}{more}"
+        )

@@ -135,7 +135,6 @@ POLICY = "; ".join(
     (
         "default-src 'self' file:",
         "connect-src 'none'",
-        "object-src 'none'",
         "base-uri 'none'",
         "form-action 'none'",
     )

@@ -49,7 +49,7 @@ from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
 
 # Characters of evidence on a page; the rest is one command away. What is wrong needs more.
-_WRONG_SIZE, _RIGHT_SIZE = 3_200, 600
+_WRONG_SIZE, _RIGHT_SIZE = 3_000, 420
 _SEEN_AT_ONCE = 4  # outcomes of all implementations
 _NOT_RIGHT = {Mark.WRONG, Mark.PARTLY}
 _REASON_SHOWN = 1200
@@ -386,7 +386,10 @@ class ClausePage:
                 words=first.words,
                 places=self._places(some),
                 expected=self.clause.expected.get(implementation, "nothing is said"),
-                reason=shortened(first.outcome.reason, _REASON_SHOWN),
+                # That a version lacks an implementation its own word says.
+                reason=""
+                if first.outcome.verdict is Verdict.REMOVED
+                else shortened(first.outcome.reason, _REASON_SHOWN),
                 failed=findings(f for r in runs[-1:] for f in failed(r.cell))[:6],
                 shown=self.effects.from_baseline(first.key, self._baseline_side),
                 deviation=first.deviation,

@@ -63,6 +63,14 @@ def written(
     return path
 
 
+def give_an_earlier_program(path: Path) -> None:
+    """Record that the cells of `GOOD` ran another program than today's."""
+    some = [json.loads(line) for line in path.read_text().splitlines()]
+    for one in some:
+        one |= {"program": "0" * 16} if one["kind"] == "cell" and one["clause"] == GOOD.id else {}
+    path.write_text("".join(json.dumps(one) + "\n" for one in some))
+
+
 def cells_of(path: Path) -> list[tuple[str, str]]:
     return [(one.clause, one.verdict) for _, one in records(path) if isinstance(one, Cell)]
 
@@ -157,10 +165,7 @@ def test_a_cell_is_known_by_the_one_entry_that_is_about_its_target(
 
 def test_what_is_no_more_is_left_out_and_counted(tmp_path: Path) -> None:
     a = written(tmp_path / "a.jsonl", "a", (GONE, observations()), (GOOD, observations()))
-    some = [json.loads(line) for line in a.read_text().splitlines()]
-    for one in some:
-        one |= {"program": "0" * 16} if one["kind"] == "cell" and one["clause"] == GOOD.id else {}
-    a.write_text("".join(json.dumps(one) + "\n" for one in some))
+    give_an_earlier_program(a)
     found = rejudge([a], tmp_path / "all.jsonl", silent)
     assert dict(found.why) == {"its clause no longer exists": 1, "of another program": 1}
     assert cells_of(tmp_path / "all.jsonl") == []
@@ -220,6 +225,23 @@ def test_the_command_tells_what_it_wrote(
         main(["results", "merge", str(tmp_path / "none"), "-o", str(tmp_path / "all.jsonl")]) == 2
     )
     assert "none" in capsys.readouterr().err
+
+
+def test_where_nothing_may_be_lost_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cell of an earlier program is refused, unless a file has it anew."""
+    old = written(tmp_path / "a.jsonl", "a", (GOOD, observations()), (GONE, observations()))
+    give_an_earlier_program(old)
+    output = tmp_path / "all.jsonl"
+    merge = ["results", "merge", "--fail-on", "red,lost", "-o", str(output)]
+
+    assert main([*merge, str(old)]) == 1
+    assert not output.exists()
+    assert "1 cells would be lost" in capsys.readouterr().err
+    anew = written(tmp_path / "b.jsonl", "b", (GOOD, observations()))
+    assert main([*merge, str(old), str(anew)]) == 0
+    assert cells_of(output) == [("errors.sample", "conforms")]
 
 
 def test_where_nothing_may_be_red_nothing_is_written(tmp_path: Path) -> None:
