@@ -25,7 +25,7 @@ from reports.analysis.issues.issue import Issue, Row
 from reports.analysis.issues.places import KINDS, baseline, jax_versions, kind_of, removed
 from reports.analysis.issues.shown import shown_by
 from reports.analysis.issues.states import NOT_TESTED, REMOVED, Found, Seen, State, timeline
-from reports.store.codes import WITHOUT_THE_FIX
+from reports.store.codes import WARNING, WITHOUT_THE_FIX
 from reports.store.order import SHARD_MAP, version_order
 from reports.store.outcomes import RAN, CellKey, Outcome
 from reports.store.results import Results
@@ -286,8 +286,8 @@ class _Effects:
             # An array of all processes' rows, as documented.
             wrong = shown.effect is Effect.WRONG_NUMBERS
             all_rows = wrong and key.implementation == SHARD_MAP
-            if shown.effect is Effect.SAME and self._says_otherwise(key):
-                return Effect.OTHER_ERROR
+            if shown.effect is Effect.SAME:
+                return self._said_otherwise(key)
             if not all_rows:
                 return shown.effect
             beside = effects.beside_values(key, self._baseline)
@@ -306,23 +306,26 @@ class _Effects:
         own = self._cause.cause
         return own not in (known.cause, known.part_of) and known.cause != self._cause.part_of
 
-    def _says_otherwise(self, key: CellKey) -> bool:
-        """Return whether an error of the same type has not the text that the baseline's has."""
+    def _said_otherwise(self, key: CellKey) -> Effect:
+        """Return whether the same result comes with another text: an error of the same type that
+        says something else than the baseline's, or without the baseline's warning.
+        """
         assert self._baseline is not None  # of which there is an effect
         legacy, target = self._baseline.place
         before = self._effects.digest_of(key._replace(implementation=legacy, target=target))
         after = self._effects.digest_of(key)
         if before is None or after is None:
-            return False
-        right = {
-            (process, step.name)
-            for process, step in before.steps()
-            if step.outcome == RAISED and not step.failed
-        }
-        return any(
-            step.failed and step.outcome == RAISED and (process, step.name) in right
-            for process, step in after.steps()
-        )
+            return Effect.SAME
+        right = {(process, step.name): step for process, step in before.steps() if not step.failed}
+        for process, step in after.steps():
+            was = right.get((process, step.name))
+            if was is None or not step.failed:
+                continue
+            if was.outcome == step.outcome == RAISED:
+                return Effect.OTHER_ERROR
+            if was.warnings and any(one.code == WARNING for one in step.failed):
+                return Effect.WARNS
+        return Effect.SAME
 
     def _of_plain(self, key: CellKey) -> Effect | None:
         """Return what changed from the newest version in which the program does not show it."""

@@ -18,7 +18,7 @@ from records import (
     target,
 )
 from site_pages import text_in, tree
-from two_sides import FAILS, FROM, HEAD, TO, known, program, ran, read
+from two_sides import FAILS, FINE, FROM, HEAD, TO, known, program, ran, read
 
 from reports.analysis.effects.digest import WHOLE_JOB
 from reports.analysis.effects.effect import Effect
@@ -400,20 +400,31 @@ def test_an_issue_that_legacy_pmap_shows_too_is_no_new_effect() -> None:
     assert said["new_pmap"] == ["not new", "not new"]
 
 
+ANOTHER = raised("ValueError", "another")
+WARNED = FINE | {"warnings": [{"category": "UserWarning", "message": "not usable", "count": 1}]}
+
+
 @pytest.mark.parametrize(
-    ("before", "says"), [("conforms", "other error"), ("known deviation", "not new")]
+    ("old", "new", "code", "before", "says"),
+    [
+        (FAILS, ANOTHER, "", "conforms", "other error"),
+        (FAILS, ANOTHER, "", "known deviation", "not new"),
+        (WARNED, FINE, "warning", "conforms", "warning"),
+        (WARNED, FINE, "warning", "known deviation", "not new"),
+        (FINE, FINE, "warning", "conforms", "not new"),
+    ],
 )
-def test_an_error_of_the_same_type_that_says_something_else_is_another(
-    before: str, says: str
+def test_what_has_not_the_text_that_legacy_pmap_gives_is_new(
+    old: Record, new: Record, code: str, before: str, says: str
 ) -> None:
     deviates = {
         "verdict": "known deviation",
         "deviation": deviation(cause=ORDINARY),
-        "findings": [finding("raised ValueError, which does not name the body")],
+        "findings": [finding("raised ValueError, which does not name the body", code)],
     }
     records = [
-        ran("idioms.a", FROM, FAILS, **(deviates if before != "conforms" else {})),
-        ran("idioms.a", TO, raised("ValueError", "another"), **deviates),
+        ran("idioms.a", FROM, old, **(deviates if before != "conforms" else {})),
+        ran("idioms.a", TO, new, **deviates),
     ]
     effects = Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), *records))
     [issue] = issues(effects)
