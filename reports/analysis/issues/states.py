@@ -93,7 +93,7 @@ def timeline(
     says whether the issue's program was run in a version and does there as in two others.
     """
     whole = [jax for jax in versions if tests <= judged.get(jax, frozenset())]
-    found = {jax: _own(seen.get(jax, {}), len(tests)) for jax in whole}
+    found = {jax: _own(seen.get(jax, {}), len(tests), _telling(jax, whole, seen)) for jax in whole}
     at = {jax: place for place, jax in enumerate(versions)}
     for jax in versions:
         if jax not in whole:
@@ -103,8 +103,28 @@ def timeline(
     return found
 
 
-def _own(tests: Tests, count: int) -> Found:
-    """Return the state by the tests that ran, of `count` that show the issue somewhere."""
+def _telling(here: str, versions: Sequence[str], seen: Mapping[str, Tests]) -> frozenset[str]:
+    """Return the tests that show the issue in the nearest versions that have it, on both sides.
+
+    Where it is absent these pass: one that passes in those versions too says nothing of it.
+    """
+    at = versions.index(here)
+    nearest = (
+        next((one for jax in side if (one := _shown(seen.get(jax, {})))), frozenset[str]())
+        for side in (versions[:at][::-1], versions[at + 1 :])
+    )
+    return frozenset().union(*nearest)
+
+
+def _shown(tests: Tests) -> frozenset[str]:
+    return frozenset(name for name, one in tests.items() if one.shows)
+
+
+def _own(tests: Tests, count: int, telling: frozenset[str] = frozenset()) -> Found:
+    """Return the state by the tests that ran, of `count` that show the issue somewhere.
+
+    It is another issue if most of them fail by one, or all of those that are `telling`.
+    """
     shown = [one.effect for one in tests.values() if one.shows]
     effects = [effect for effect in shown if effect is not None]
     if effects:
@@ -112,7 +132,9 @@ def _own(tests: Tests, count: int) -> Found:
     if shown:
         return Found(State.SAME)
     failed = [one for one in tests.values() if not one.holds]
-    if tests and 2 * len(failed) > count:
+    asked = [tests[name] for name in telling if name in tests]
+    hidden = bool(asked) and not any(one.holds for one in asked)
+    if tests and (hidden or 2 * len(failed) > count):
         by = Counter(one.by for one in failed if one.by)
         names = tuple(name for name, _ in by.most_common())
         return Found(

@@ -43,6 +43,15 @@ def test_where_every_test_ran_they_say_what_is_so() -> None:
     assert not any(one.of_others for one in found.values())
 
 
+def test_what_passes_where_the_issue_shows_too_does_not_say_that_it_is_absent() -> None:
+    """One test shows it on both sides, and fails otherwise between them; the others pass always."""
+    shows = NONE | {"a": SHOWS}
+    found = states({"1": shows, "2": NONE | {"a": OTHER}, "3": shows})["2"]
+
+    assert (found.state, found.by) == (State.OTHERWISE, ("another",))
+    assert states({"1": shows, "2": NONE | {"b": OTHER}, "3": shows})["2"].state is State.FREE
+
+
 @pytest.mark.parametrize("around", [BOTH, NONE, HIDDEN, dict.fromkeys(ALL, SAME)])
 def test_where_no_test_ran_nothing_is_said(around: dict[str, Seen]) -> None:
     assert middle(around, {}, around).state is State.NOT_TESTED
