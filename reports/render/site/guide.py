@@ -269,7 +269,7 @@ class _Renderer:
                 dropped.append(not href)
                 if not href:
                     continue
-                away = {"rel": "noopener noreferrer"} if href.startswith("https://") else {}
+                away = {"rel": "noreferrer"} if href.startswith("https://") else {}
                 child = child.copy(attrs={"href": href, **away})
             elif child.type == "link_close" and dropped.pop():
                 continue
