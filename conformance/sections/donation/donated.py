@@ -189,6 +189,22 @@ def under_jit(kind: Kind) -> Expectation:
     return INCOMPATIBLE if parts is None else every(kind.right, *parts)
 
 
+def both_pmaps_delete(kind: Kind) -> str:
+    """Return the title for an unmapped argument that is not on all devices."""
+    return (
+        "Legacy and new pmap copy a donated argument and delete the original; "
+        f"{OTHERWISE[kind.key]}: {kind.said}."
+    )
+
+
+def taken_or_copied(kind: Kind) -> Expectation:
+    """Expect the right values, and the original deleted: its buffer is one of the copies."""
+    return every(kind.right, *TAKEN_OR_COPIED)
+
+
+OF_UNMAPPED = {LEGACY_PMAP: taken_or_copied, NEW_PMAP: taken_or_copied, SHARD_MAP: under_jit}
+
+
 def of_all(kind: Kind, *parts: Expectation) -> Columns:
     """The right values and `parts`, of every implementation that can make the call."""
     expected = every(kind.right, *parts)
@@ -252,16 +268,8 @@ def sentence(text: str) -> str:
     "donation.copied.{kind}",
     kind={key: UNMAPPED[key] for key in ("unmapped-one-device", "unmapped-uncommitted")},
     claim=COPIES,
-    title=lambda kind: (
-        "Legacy and new pmap copy a donated argument and delete the original; "
-        f"{OTHERWISE[kind.key]}: {kind.said}."
-    ),
-    expect={
-        # The copies for the other devices are made from the original, which is the first.
-        LEGACY_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
-        NEW_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
-        SHARD_MAP: under_jit,
-    },
+    title=both_pmaps_delete,
+    expect=OF_UNMAPPED,
 )
 @DEFAULTS.family(
     "donation.copied.{kind}",
@@ -341,17 +349,10 @@ def donated(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     "donation.copied.{kind}",
     kind={"unmapped-second-device": UNMAPPED["unmapped-second-device"]},
     claim=COPIES,
-    title=lambda kind: (
-        "Legacy and new pmap copy a donated argument and delete the original; "
-        f"{OTHERWISE[kind.key]}: {kind.said}."
-    ),
+    title=both_pmaps_delete,
     fresh=True,  # a process may not survive it
     deadline_s=6.0,
-    expect={
-        LEGACY_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
-        NEW_PMAP: lambda kind: every(kind.right, *TAKEN_OR_COPIED),
-        SHARD_MAP: under_jit,
-    },
+    expect=OF_UNMAPPED,
 )
 def donated_to_two_calls(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     """Call a donating mapped function twice, with arguments that were made before."""

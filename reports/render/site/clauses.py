@@ -386,10 +386,7 @@ class ClausePage:
                 words=first.words,
                 places=self._places(some),
                 expected=self.clause.expected.get(implementation, "nothing is said"),
-                # That a version lacks an implementation its own word says.
-                reason=""
-                if first.outcome.verdict is Verdict.REMOVED
-                else shortened(first.outcome.reason, _REASON_SHOWN),
+                reason=shortened(first.outcome.reason, _REASON_SHOWN),
                 failed=findings(f for r in runs[-1:] for f in failed(r.cell))[:6],
                 shown=self.effects.from_baseline(first.key, self._baseline_side),
                 deviation=first.deviation,

@@ -198,7 +198,7 @@ def luminance(colour: str) -> float:
         ("errors.deviates", ["raised ValueError", "returns float32[8,4]", "pytest -k errors.devi"]),
         ("errors.known-deviation", ["the check was removed", "2027-03-01"]),
         ("errors.crashed", ["signal SIGSEGV", "exit status 1", "Fatal Python error", "line 3 in"]),
-        ("errors.removed", ["removed"]),
+        ("errors.removed", ["the reason of removed"]),
         (
             "errors.conforms",
             [
