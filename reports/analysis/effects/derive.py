@@ -73,6 +73,29 @@ def derive(old: Digest | None, new: Digest) -> ShownEffect:
     return min(_compared(old, new), key=_rank, default=SAME)
 
 
+def of_failing(old: Digest | None, new: Digest) -> ShownEffect:
+    """Return as `derive` does, of the steps alone that are not as expected, if these change."""
+    if old is None or old.died is not None or new.died is not None:
+        return derive(old, new)
+    failing = {step.name for _, step in new.steps() if step.failed}
+    some = [one for one in _compared(old, new) if one.step in failing]
+    return min(some, key=_rank) if some else derive(old, new)
+
+
+def unlike_expected(new: Digest) -> Effect:
+    """Return how an error is none, or another, than the one that a step's test expects."""
+    found = [Effect.SAME]
+    for _, step in new.steps():
+        if not step.failed or step.name == WITHOUT_THE_FIX:
+            continue
+        expected = any(one.error_expected for one in step.failed)
+        if step.outcome == RAISED:
+            found.append(Effect.OTHER_ERROR if expected else Effect.RAISES)
+        elif expected:
+            found.append(Effect.TAKEN)
+    return min(found, key=lambda effect: effect.rank)
+
+
 def beside_values(old: Digest | None, new: Digest) -> Effect:
     """Return the most severe effect beside other values, which are those that are documented."""
     if old is None or old.died is not None or new.died is not None:

@@ -16,7 +16,7 @@ from conformance.model.records import JAX, Cell, Clause, Target, TargetKey
 from conformance.model.verdicts import Verdict
 from reports.analysis.comparing.changes import CompareError, cause_of, masked
 from reports.analysis.comparing.entries import load_entries
-from reports.analysis.effects.derive import alone, beside_values, derive
+from reports.analysis.effects.derive import alone, beside_values, derive, of_failing
 from reports.analysis.effects.digest import Digest, digest
 from reports.analysis.effects.effect import Effect, ShownEffect, not_measured
 from reports.analysis.effects.explained import Explained, Why
@@ -181,10 +181,13 @@ class Effects:
         outcome = self.results.outcome(after)
         return not_measured(f"{outcome.verdict.value}: {outcome.reason}")
 
-    def from_baseline(self, key: CellKey, baseline: Side | None) -> ShownEffect | None:
+    def from_baseline(
+        self, key: CellKey, baseline: Side | None, *, failing: bool = False
+    ) -> ShownEffect | None:
         """Return the effect on code that moves from a baseline to a cell; None without one.
 
-        Without an observed baseline, only a hazard by itself is an effect.
+        Without an observed baseline, only a hazard by itself is an effect. `failing`: of the steps
+        that are not as expected, if these change.
         """
         if baseline is None or key.implementation == baseline.implementation:
             return None
@@ -192,7 +195,8 @@ class Effects:
         after = self.digest_of(key)
         if before == key or after is None:
             return None
-        found = self.derive(self.digest_of(before), after)
+        derived = of_failing if failing else self.derive
+        found = derived(self.digest_of(before), after)
         return None if found.effect is Effect.NOT_MEASURED else found
 
     def beside_values(self, key: CellKey, baseline: Side | None) -> Effect:

@@ -16,6 +16,7 @@ from packaging.specifiers import SpecifierSet
 
 from conformance.model.records import JAX, Cause, Cell
 from conformance.model.verdicts import Verdict
+from reports.analysis.effects.derive import unlike_expected
 from reports.analysis.effects.digest import RAISED
 from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.explained import By
@@ -279,7 +280,7 @@ class _Effects:
             return min((one.effect for one in hazards), key=lambda some: some.rank)
         if key.implementation == JAX or rewrites().library_of(self._cause.cause):
             return self._of_plain(key)
-        shown = effects.from_baseline(key, self._baseline)
+        shown = effects.from_baseline(key, self._baseline, failing=True)
         if shown is not None and self._of_another(shown, key):
             return None
         if shown is not None:
@@ -292,7 +293,9 @@ class _Effects:
                 return shown.effect
             beside = effects.beside_values(key, self._baseline)
             return min(beside, Effect.LIES_ELSEWHERE, key=lambda effect: effect.rank)
-        return Effect.RAISES if _raises(effects, key) else None
+        digest = effects.digest_of(key)
+        effect = Effect.SAME if digest is None else unlike_expected(digest)
+        return Effect.RAISES if effect is Effect.SAME and _raises(effects, key) else effect
 
     def _of_another(self, shown: ShownEffect, key: CellKey) -> bool:
         """Return whether it is a warning of another known issue, which the program meets too."""

@@ -13,7 +13,7 @@ from digests import died, digest_of, digested
 from records import finding, leaf, raised, returned, step
 
 from conformance.model.records import Finding
-from reports.analysis.effects.derive import alone, derive, failing
+from reports.analysis.effects.derive import alone, derive, failing, of_failing, unlike_expected
 from reports.analysis.effects.digest import Digest
 from reports.analysis.effects.effect import Effect
 from reports.store.older import code_of, completed
@@ -408,3 +408,36 @@ def test_a_code_is_not_read_from_words() -> None:
 
     assert code_of(one) == "sharding"
     assert code_of(Finding("proof", 0, False, "this", "none")) == "proof"
+
+
+def test_an_issue_has_the_effect_of_the_steps_that_are_not_as_expected() -> None:
+    """That the step after it lies on other devices is no effect of the issue."""
+    here = returned(leaf([1.0]), name="after")
+    there = copy.deepcopy(here)
+    there["value"]["leaves"][0]["sharding"]["devices"] = [0]
+    found = [finding("no error: returned nothing", "error", expected="raises AssertionError")]
+    old = digest_of(raised("AssertionError"), here)
+    new = digest_of(step(), there, verdict="known deviation", findings=found)
+
+    assert derive(old, new).effect is Effect.LIES_ELSEWHERE
+    assert of_failing(old, new).effect is Effect.TAKEN
+    unlike = digest_of(raised("AssertionError"), there)
+    assert of_failing(old, unlike).effect is Effect.LIES_ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("seen", "code", "effect"),
+    [
+        (step(), "error", Effect.TAKEN),
+        (raised("ValueError"), "error", Effect.OTHER_ERROR),
+        (raised("ValueError"), "value", Effect.RAISES),
+        (returned([2.0]), "value", Effect.SAME),
+    ],
+)
+def test_what_is_compared_with_nothing_is_compared_with_what_its_test_expects(
+    seen: dict[str, Any], code: str, effect: Effect
+) -> None:
+    said = "raises ValueError" if code == "error" else "returns float32[8,4]"
+    found = [finding("something else", code, expected=said)]
+
+    assert unlike_expected(digest_of(seen, verdict="known deviation", findings=found)) is effect
