@@ -100,15 +100,33 @@ def _row_parts(clause: Clause, used: frozenset[str]) -> list[Part]:
         if row is None or not isinstance(row.node, ast.Call):
             continue
         value = clause.rows[name]
-        names = [one.name for one in fields(value)] if is_dataclass(value) else []
         module = module_of(row.module)
+        unread = {one.name for one in fields(value)} - used if is_dataclass(value) else set()
+        parameters = _parameters(module, row.node.func, value)
         for at, argument in enumerate(row.node.args):
-            if at >= len(names) or names[at] in used:
+            if isinstance(argument, ast.Starred):  # and which those after it are is not written
+                rest = row.node.args[at:]
+                found += [(module, a.value if isinstance(a, ast.Starred) else a) for a in rest]
+                break
+            if at >= len(parameters) or parameters[at] not in unread:
                 found.append((module, argument))
         for keyword in row.node.keywords:
-            if not names or keyword.arg is None or keyword.arg in used:
+            if keyword.arg not in unread:
                 found.append((module, ast.copy_location(_keyword(keyword), row.node)))
     return found
+
+
+def _parameters(module: Module, called: ast.expr, row: object) -> list[str]:
+    """Return the names of what a row is called with, by position: of its class, or of the helper
+    that makes it.
+    """
+    place = module.place_of(called.id) if isinstance(called, ast.Name) else None
+    maker = None if place is None else _bound(place)
+    if isinstance(maker, ast.FunctionDef):
+        return [one.arg for one in (*maker.args.posonlyargs, *maker.args.args)]
+    if isinstance(maker, ast.ClassDef) and is_dataclass(row):
+        return [one.name for one in fields(row)]
+    return []
 
 
 @functools.cache

@@ -123,6 +123,29 @@ def test_a_row_that_its_table_makes_is_told_by_the_table(make: Make) -> None:
     assert digest(make, made) != digest(make, replaced(made, "k * 2", "k * 3"))
 
 
+@pytest.mark.parametrize(
+    ("row", "other", "same"),
+    [
+        ('_form("a", 1, "the row")', '_form("a", 1, "a row")', False),
+        ('_form("a", 1, "the row")', '_form("a", 2, "the row")', True),
+        ('_form("a", aside=1, shown="the row")', '_form("a", aside=2, shown="the row")', True),
+        ('_form("a", *(1, "the row"))', '_form("a", *(1, "a row"))', False),
+        ('_form("a", *(), 1, "the row")', '_form("a", *(), 1, "a row")', False),
+    ],
+)
+def test_a_row_that_a_helper_makes_is_told_by_what_the_helper_takes(
+    make: Make, row: str, other: str, same: bool
+) -> None:
+    """Its third argument is the field `text`, which the probe reads, and not the third field."""
+    helper = "def _form(key, aside, shown):\n    return Form(key, shown, aside=aside)\n\n@family("
+    helped = replaced(MAIN, "@family(", helper)
+    one, two = (
+        digest(make, replaced(helped, 'Form("a", "the row", aside=1)', text))
+        for text in (row, other)
+    )
+    assert (one == two) is same
+
+
 def test_what_a_probe_is_given_is_part_of_its_program(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
