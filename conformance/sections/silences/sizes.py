@@ -199,7 +199,7 @@ SCALARS: Mapping[str, Refused] = table(
         "vector-by-columns",
         "axis 1 of a vector",
         lambda impl, place: impl.map(double(), in_axes=1)(place.rows()),
-        rank(1, 2, 1, "(8,)"),
+        rank(1, 2, 1, r"\([1248],\)"),
     ),
 )
 
