@@ -164,7 +164,7 @@ def _scalar(
     key: str,
     text: str,
     call: Callable[[Implementation, Cluster], Any],
-    message: str = rank(0, 1, 0, "()"),
+    message: str = rank(0, 1, 0, r"\(\)"),
 ) -> Refused:
     return Refused(key, text, SCALAR, call, ValueError, message, "arguments")
 
