@@ -6,6 +6,7 @@ sizes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -105,10 +106,10 @@ def numbers(*shape: int) -> Any:
 
 
 def rank(axis: int, least: int, has: int, shape: str) -> str:
-    """Legacy's text: the axis, the rank that it needs and has; `shape` is a pattern."""
+    """Legacy's text: the axis, the rank that it needs and the one that there is."""
     return (
         rf"^pmap was requested to map its argument along axis {axis}, which implies that its rank "
-        rf"should be at least {least}, but is only {has} \(its shape is {shape}\)$"
+        rf"should be at least {least}, but is only {has} \(its shape is {re.escape(shape)}\)$"
     )
 
 

@@ -126,7 +126,7 @@ AXES: Mapping[str, Refused] = table(
         "`in_axes=-3` for a matrix",
         _in(-3),
         ValueError,
-        rank(-3, 3, 2, r"\(8, 8\)"),
+        rank(-3, 3, 2, "(8, 8)"),
         "arguments",
     ),
     _axes(
@@ -134,7 +134,7 @@ AXES: Mapping[str, Refused] = table(
         "`in_axes=2` for a matrix",
         _in(2),
         ValueError,
-        rank(2, 3, 2, r"\(8, 8\)"),
+        rank(2, 3, 2, "(8, 8)"),
         "arguments",
     ),
     _axes(
