@@ -16,7 +16,7 @@ import numpy as np
 
 from conformance.sections.errors import WITHOUT, needed
 from conformance.sections.errors.staged import Staged
-from conformance.spec.clause import processes
+from conformance.spec.clause import clause, processes
 from conformance.spec.columns import everywhere
 from conformance.spec.comparing import Model
 from conformance.spec.expectation import not_applicable, raises, returns, steps
@@ -173,6 +173,23 @@ def staged(impl: Implementation, cluster: Cluster, program: Program) -> None:
     rows = impl.given(cluster.rows(3))
     cluster.step(THE_MAP, program.map(impl), rows)
     cluster.twice(Staged(impl, program.map(impl), rows), rows)
+
+
+@clause(
+    "errors.lowered.for-shapes",
+    claim=ONE_PROCESS_CLAIM,
+    title="A mapped function is lowered for `jax.ShapeDtypeStruct`, and its compiled stage called.",
+    topologies=ONE_AND_SEVERAL,
+    expect=everywhere(as_the_map(PROGRAMS["map"])),
+)
+def lowered_for_shapes(impl: Implementation, cluster: Cluster) -> None:
+    """Call the mapped function, then the compiled stage of one that was lowered for the shapes of
+    the same arguments.
+    """
+    program, rows = PROGRAMS["map"], impl.given(cluster.rows(3))
+    cluster.step(THE_MAP, program.map(impl), rows)
+    shapes = jax.ShapeDtypeStruct(rows.shape, rows.dtype)
+    cluster.twice(Staged(impl, program.map(impl), shapes), rows)
 
 
 def as_the_map_again(program: Program) -> Expectation:
