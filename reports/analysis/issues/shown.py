@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from conformance.model.verdicts import Verdict
-from reports.store.order import LEGACY
+from reports.store.order import LEGACY, version_order
 from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
+
+# How an expectation begins that is another one from a release on.
+_BEFORE = re.compile(r"before (\d[\d.]*): ")
 
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
@@ -25,9 +29,13 @@ def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:
 
     The clause's is about a change: it does not count if the same is expected as of legacy pmap, and
     what returns although another implementation raises counts only if the program shows it there.
+    Where something else is expected from a release on, that release brought it.
     """
     if outcome.verdict is Verdict.CONFORMS:
         clause = results.clauses[key.clause]
+        changes = _BEFORE.match(clause.expected.get(key.implementation, ""))
+        if changes and version_order(key.target.jax or "") < version_order(changes[1]):
+            return set()
         as_legacy = clause.expected.get(key.implementation) == clause.expected.get(LEGACY)
         raises = "raises" in clause.expected.get(key.implementation, "")
         known = results.causes.get(clause.cause)

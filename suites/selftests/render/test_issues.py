@@ -454,6 +454,20 @@ def test_an_issue_of_a_library_is_shown_against_its_version() -> None:
     assert found is None or found.count(RiskKind.WRONG) == 0
 
 
+def test_an_issue_is_absent_before_the_release_that_its_test_expects_to_bring_it() -> None:
+    expected = {"jax": "before 0.9.0: returns one; since then: raises ValueError"}
+    records = [
+        program("idioms.a", expected=expected, cause=ORDINARY),
+        ran("idioms.a", "jax@0.8.0", FINE),
+        ran("idioms.a", "jax@0.9.0", FAILS),
+    ]
+    effects = Effects(read(*HEAD, cause(ORDINARY), *records))
+    [issue] = issues(effects)
+
+    [row] = place_rows(effects.results, issue)
+    assert [one.says for one in row.cells] == ["not affected", "error"]
+
+
 def test_an_issue_of_which_no_test_ran_in_a_version_is_not_tested_there() -> None:
     other = ran("idioms.b", "new_pmap@0.8.0", FAILS)
     effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), program("idioms.b"), other))
