@@ -58,11 +58,35 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """The results of a test under those implementations that ended alike on both platforms."""
+
+    first: Result
+    implementations: tuple[str, ...]
+
+
+def rows(results: Iterable[Result]) -> tuple[Row, ...]:
+    """Return the rows of a table of results, in their order."""
+    found: dict[tuple[str, Mark, Mark], list[Result]] = {}
+    for one in results:
+        found.setdefault((one.key.clause, one.mark, one.other), []).append(one)
+    return tuple(
+        Row(some[0], tuple(dict.fromkeys(one.key.implementation for one in some)))
+        for some in found.values()
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """The results of a section: of tests about its subject, whatever they ran on."""
 
     name: str
     results: tuple[Result, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of its table."""
+        return rows(self.results)
 
     @property
     def title(self) -> str:
@@ -110,6 +134,11 @@ class PlatformView:
     def different(self) -> tuple[Result, ...]:
         """The results that the site's platform does not have."""
         return tuple(one for one in self.results if one.others and not one.alike)
+
+    @property
+    def different_rows(self) -> tuple[Row, ...]:
+        """The rows of their table."""
+        return rows(self.different)
 
     @property
     def alone(self) -> int:
