@@ -25,7 +25,7 @@ from reports.store.shown import A_JOB
 
 Checked = Sequence[tuple[CellKey, Outcome]]
 
-_MOST_OBSERVED = 4  # kinds of behaviour that one text lists
+_MOST_OBSERVED = 3  # kinds of behaviour that one text lists
 _OBSERVED_LENGTH = 360
 _PROGRAM_LINES = 40
 _TESTS_LENGTH = 600

@@ -67,9 +67,9 @@ class Row:
 
 def rows(results: Iterable[Result]) -> tuple[Row, ...]:
     """Return the rows of a table of results, in their order."""
-    found: dict[tuple[str, Mark, Mark], list[Result]] = {}
+    found: dict[tuple[str, Mark, Mark, bool], list[Result]] = {}
     for one in results:
-        found.setdefault((one.key.clause, one.mark, one.other), []).append(one)
+        found.setdefault((one.key.clause, one.mark, one.other, one.alike), []).append(one)
     return tuple(
         Row(some[0], tuple(dict.fromkeys(one.key.implementation for one in some)))
         for some in found.values()

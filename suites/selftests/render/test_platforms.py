@@ -96,3 +96,22 @@ def test_one_platform_has_no_such_page() -> None:
     results = results_of(*recorded())
     assert not there(results)
     assert PAGE not in render(results)
+
+
+def test_implementations_that_end_alike_share_a_row() -> None:
+    """Under shard_map, b is right on CPU and on CUDA; under new pmap on neither."""
+    both = {CPU["target"]: "1x8", CUDA["target"]: "1x1"}
+    of_shard_map = [
+        cell_on(f"errors.{letter}", "conforms", target=on, topology=at, implementation="shard_map")
+        for on, at in both.items()
+        for letter in "ab"
+    ]
+    records = recorded("conforms", "known deviation")
+    (view,) = platforms_page(Effects(results_of(*records, *of_shard_map))).platforms
+
+    (section,) = view.sections
+    assert [(row.first.key.clause, row.implementations) for row in section.rows] == [
+        ("errors.a", ("new_pmap", "shard_map")),
+        ("errors.b", ("new_pmap",)),
+        ("errors.b", ("shard_map",)),
+    ]
