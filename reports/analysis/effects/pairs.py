@@ -55,8 +55,12 @@ class Side:
 
 
 def sides(results: Results) -> list[Side]:
-    """Return each side that has it and ran: an implementation and a JAX version, in order."""
+    """Return each side that has it and ran: an implementation and a JAX version, in order.
+
+    Of several platforms they are those of the one with the most cells, as `Effects` compares.
+    """
     by_verdict = results.verdicts
+    main = results.platforms[:1]
     # What only asks whether legacy pmap is still there runs where it is not.
     gone = {(i, target) for i, target, verdict in by_verdict if verdict is Verdict.REMOVED}
     ran = {(i, t) for i, t, verdict in by_verdict if verdict in RAN and i != JAX} - gone
@@ -64,7 +68,7 @@ def sides(results: Results) -> list[Side]:
         Side(implementation, target)
         for implementation in sorted({i for i, _ in ran}, key=implementation_order)
         for target in results.targets
-        if (implementation, target.key) in ran
+        if (implementation, target.key) in ran and (target.platform,) == main
     ]
 
 

@@ -49,7 +49,7 @@ from conformance.spec.topology import Topology
 PUBLISHED = published_versions()
 WITH_LEGACY = tuple(one for one in PUBLISHED if Version(one) < Version("0.10"))
 WITHOUT_LEGACY = tuple(one for one in PUBLISHED if one not in WITH_LEGACY)
-PLATFORMS = ("cpu", "tpu-compile")  # on which cells are published
+PLATFORMS = ("cpu", "cuda", "tpu-compile")  # on which cells are published
 
 
 Cell = tuple[str, str, str, str, str]

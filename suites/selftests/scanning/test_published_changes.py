@@ -31,6 +31,13 @@ def test_it_names_known_issues_and_severities() -> None:
     assert "merge-option-gone" in {one.cause for one in found}
 
 
+def test_each_side_is_there_once_and_each_upgrade_changes_something() -> None:
+    """A release that ran on a second platform too is its first platform's alone."""
+    raw = json.loads(FILE.read_text())
+    assert len(raw["sides"]) == len(set(raw["sides"]))
+    assert [pair for pair, some in raw["pairs"].items() if not some and "legacy" in pair] == []
+
+
 def test_nothing_changes_from_a_side_to_itself() -> None:
     assert load_changes(NEW, NEW) == ()
 
