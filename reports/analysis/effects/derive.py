@@ -78,8 +78,9 @@ def of_failing(old: Digest | None, new: Digest) -> ShownEffect:
     if old is None or old.died is not None or new.died is not None:
         return derive(old, new)
     failing = {step.name for _, step in new.steps() if step.failed}
-    some = [one for one in _compared(old, new) if one.step in failing]
-    return min(some, key=_rank) if some else derive(old, new)
+    found = [*_compared(old, new)]
+    some = [one for one in found if one.step in failing]
+    return min(some or found, key=_rank, default=SAME)
 
 
 def unlike_expected(new: Digest) -> Effect:

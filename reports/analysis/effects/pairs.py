@@ -68,7 +68,7 @@ def sides(results: Results) -> list[Side]:
         Side(implementation, target)
         for implementation in sorted({i for i, _ in ran}, key=implementation_order)
         for target in results.targets
-        if (implementation, target.key) in ran and (target.platform,) == main
+        if (implementation, target.key) in ran and target.platform in main
     ]
 
 

@@ -50,6 +50,7 @@ PUBLISHED = published_versions()
 WITH_LEGACY = tuple(one for one in PUBLISHED if Version(one) < Version("0.10"))
 WITHOUT_LEGACY = tuple(one for one in PUBLISHED if one not in WITH_LEGACY)
 PLATFORMS = ("cpu", "cuda", "tpu-compile")  # on which cells are published
+ON_CUDA = ("0.9.2", "0.11.2")  # the versions of which cells on CUDA are published
 
 
 Cell = tuple[str, str, str, str, str]
@@ -636,7 +637,7 @@ def published_cells() -> list[Cell]:
         if one.needs.unmet(Topology.parse(topology)) is None
         for implementation, expected in one.expect.items()
         if not isinstance(expected, NotApplicable)
-        for jax in PUBLISHED
+        for jax in (ON_CUDA if platform == "cuda" else PUBLISHED)
         if implementation != LEGACY_PMAP or jax in WITH_LEGACY or one.selects
     ]
 
