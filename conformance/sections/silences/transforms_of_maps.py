@@ -89,6 +89,20 @@ TRANSFORMS: Mapping[str, Transform] = table(
         lambda a: a * 4 + 2,
     ),
     Transform(
+        "jit-constant",
+        "jit, with a NumPy array that is no argument of it",
+        lambda: lambda x, y: x * y,
+        lambda f, a: jax.jit(lambda x: f(x, a))(a),
+        lambda a: a**2,
+    ),
+    Transform(
+        "jit-constant-jax",
+        "jit, with a JAX array that is no argument of it",
+        lambda: lambda x, y: x * y,
+        lambda f, a: (lambda y: jax.jit(lambda x: f(x, y))(a))(jnp.asarray(a)),
+        lambda a: a**2,
+    ),
+    Transform(
         "lowered-jit",
         "jit, lowered and compiled",
         double,

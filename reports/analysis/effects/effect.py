@@ -97,7 +97,7 @@ _MEANINGS = {
     Effect.TAKEN: "A call that raised an error is accepted.",
     Effect.REPAIRED: "A failure, a wrong value or a cost is gone.",
     Effect.SAME: "The same result.",
-    Effect.NOT_MEASURED: "Not run on both sides.",
+    Effect.NOT_MEASURED: "At least one of the two was not run.",
 }
 
 

@@ -69,7 +69,7 @@ class Drawn:
                 return ""
             measured = self._versions_of(point.at for point in one.points)
             where = f" ({measured})" if measured else ""
-            lines += [f"{one.name} {value}{where}" for value in values]
+            lines += [f"{one.name}: {value}{where}" for value in values]
         upwards = self.chart.upwards
         return f"{upwards[:1].upper()}{upwards[1:]}, in every measurement: {', '.join(lines)}"
 
@@ -297,8 +297,8 @@ def memory_figures(measured: Memory) -> Group:
         "memory",
         "A call with an argument, donated or not: memory",
         "Peak memory during a call, divided by the size of the argument. 1× means no copy, 2× one "  # noqa: RUF001
-        "copy beside the original. On 1x8, figures between 2× and 2.5× vary by up to 0.4×: "  # noqa: RUF001
-        "ignore differences of up to 0.4× there.",  # noqa: RUF001
+        "copy beside the original. On 1x8, differences of up to 0.4× between figures from 2× to "  # noqa: RUF001
+        "2.5× are noise.",  # noqa: RUF001
         tuple(figures),
     )
 

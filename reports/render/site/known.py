@@ -116,8 +116,8 @@ def pages(effects: Effects) -> Iterator[Page]:
                     of_libraries,
                 ),
                 f"Known issues of {use.words}",
-                "The effect of each issue in each version of JAX. Those that are most severe and "
-                "affect most programs come first.",
+                "The effect of each issue in each version of JAX. They are sorted by severity and "
+                "frequency together: an error in ordinary programs precedes a rare crash.",
             )
     if jax_versions(results):
         against = baseline(results)
