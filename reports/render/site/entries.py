@@ -37,7 +37,7 @@ class EntryView:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many known issues a group has, in total or for one kind of topology.
+    """How many changes a group has, in total or for one kind of topology; parts of a defect are one.
 
     Not how many tests: a test with several issues would count several times.
     """
@@ -48,7 +48,7 @@ class Counted:
     @property
     def words(self) -> str:
         """The count in words."""
-        return counted(self.causes, "issue")
+        return counted(self.causes, "change")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,11 @@ _PHASES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A message in the list: its page, its first known issue, and where it shows."""
+    """A message in the list: its page, its first meaning and how many more, and where it shows."""
 
     link: Link
     meaning: Link
+    more: int
     known: bool  # whether that is a known issue, and not a claim whose test met it
     programs: int
     where: tuple[str, ...]
@@ -99,6 +100,7 @@ class ErrorPage:
     clauses: tuple[Link, ...]
     related: tuple[Link, ...]
     upstream: tuple[str, ...]
+    signals: tuple[Link, ...]  # of a signal: the other ones
     advice: tuple[str, ...]  # which versions are safest, shown for a signal
 
     @property
@@ -147,8 +149,11 @@ def pages(results: Results, found: Sequence[Message], advice: tuple[str, ...]) -
     known = Known(results)
     at = newest(results)
     titles = {one.slug: headline(one) for one in found}
+    signals = [one.slug for one in found if one.sort is Sort.SIGNAL]
     for one in found:
-        view = _page(results, one, known, at, titles, advice)
+        others = [slug for slug in signals if slug != one.slug] if one.slug in signals else []
+        links = tuple(Link(titles[slug], error_path(slug)) for slug in others)
+        view = _page(results, one, known, at, titles, links, advice)
         first = view.meanings[0]
         yield Page(
             error_path(one.slug), "error", view, headline(one), first.sentence or first.link.text
@@ -161,6 +166,7 @@ def _list(results: Results, found: Sequence[Message]) -> ErrorsPage:
             Row(
                 link=Link(one.title, error_path(one.slug)),
                 meaning=_meaning(results, one.meanings[0]).link,
+                more=len(one.meanings) - 1,
                 known=one.meanings[0].cause in results.causes,
                 programs=len(one.clauses),
                 where=tuple(_where(shown) for shown in one.shown),
@@ -202,6 +208,7 @@ def _page(
     known: Known,
     at: Target | None,
     titles: Mapping[str, str],
+    signals: tuple[Link, ...],
     advice: tuple[str, ...],
 ) -> ErrorPage:
     causes = [results.causes[m.cause] for m in message.meanings if m.cause in results.causes]
@@ -221,6 +228,7 @@ def _page(
         clauses=tuple(Link(results.clauses[id].title, clause_path(id)) for id in ids),
         related=tuple(Link(titles[slug], error_path(slug)) for slug in message.related),
         upstream=tuple(dict.fromkeys(link for cause in causes[:3] for link in cause.links)),
+        signals=signals,
         advice=advice,
     )
 

@@ -198,7 +198,7 @@ def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
     assert re.findall(r"\d[\d.]*", said) == ["4", "0.9.0", "4", "0.12.0.1"]
     assert figure.evidence.href == "clauses/a.a.html"
     assert figure.versions == "JAX 0.9.0, 0.12.0.1"
-    assert figure.flat.endswith("new pmap 4× (JAX 0.9.0, 0.12.0.1)")  # noqa: RUF001
+    assert figure.flat.endswith("new pmap: 4× (JAX 0.9.0, 0.12.0.1)")  # noqa: RUF001
     divisor = (
         "1x is legacy pmap on the same JAX. JAX 0.12.0.1 has no legacy pmap: its times are "
         "divided by legacy pmap's on JAX 0.9.0."
