@@ -41,7 +41,7 @@ INCOMPATIBLE = raises(
     ValueError, "Received incompatible devices for jitted computation", phase="lower"
 )
 
-OF_TWO = "two processes stand for several: a process does not see how many others there are"
+OF_TWO = "two processes are several: no process sees how many others there are"
 UNDER_JIT = "what a map under jit spans in several processes is indexing.under-jit.psum's question"
 HALF = "half of the devices of several processes are other processes: a map of its own kind"
 

@@ -37,7 +37,7 @@ class EntryView:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many changes a group has, in total or for one kind of topology; parts of a defect are one.
+    """How many changes a group has, in total or for one kind of topology; a defect is one.
 
     Not how many tests: a test with several issues would count several times.
     """
