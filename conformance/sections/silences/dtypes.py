@@ -302,7 +302,7 @@ def is_float0(array: Any) -> Any:
 def of_rows(place: Place) -> Any:
     return [
         np.array(True),
-        np.array([place.topology.devices, WIDTH], np.int32),
+        np.array([place.topology.devices_per_process, WIDTH], np.int32),
         place.rows(WIDTH) * 2,
     ]
 
@@ -310,7 +310,8 @@ def of_rows(place: Place) -> Any:
 @DEFAULTS.clause(
     "silences.dtype.float0-returned",
     fact="silences.dtype.float0",
-    needs=devices(2),
+    topologies=("1x8", "2x2"),
+    left_out="two processes show what several do",
     expect=of_pmaps(
         every(CONTROLLED, in_steps(returns(of_rows), *TWICE)),
         "what a jit of its body makes of float0, it makes without a map",
