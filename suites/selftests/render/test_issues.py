@@ -15,6 +15,7 @@ from records import (
     finding,
     raised,
     returned,
+    shows,
     target,
 )
 from site_pages import text_in, tree
@@ -398,6 +399,36 @@ def test_an_issue_that_legacy_pmap_shows_too_is_no_new_effect() -> None:
         for row in place_rows(effects.results, issue)
     }
     assert said["new_pmap"] == ["not new", "not new"]
+
+
+@pytest.mark.parametrize(
+    ("legacy", "new", "says"),
+    [
+        ("PmapSharding", "NamedSharding", "different output"),
+        ("PmapSharding", "PmapSharding", "not new"),
+        ("PmapSharding", "TypeError", "not new"),
+        ("", "NamedSharding", "not new"),
+    ],
+)
+def test_what_the_program_of_an_issue_prints_otherwise_than_under_legacy_pmap_is_new(
+    legacy: str, new: str, says: str
+) -> None:
+    entry = deviation(cause=ORDINARY)
+    records = [
+        ran("idioms.a", side, FINE, verdict="known deviation", deviation=entry)
+        for side in (FROM, TO)
+    ]
+    programs = [
+        shows(name, prints)
+        for name, prints in (("legacy_pmap", legacy), ("new_pmap", new))
+        if prints
+    ]
+    issue_record = cause(ORDINARY, shows=programs)
+    effects = Effects(read(*HEAD, issue_record, program("idioms.a"), *records))
+    [issue] = issues(effects)
+
+    rows = {row.implementation: row for row in place_rows(effects.results, issue)}
+    assert rows["new_pmap"].cells[-1].says == says
 
 
 ANOTHER = raised("ValueError", "another")
