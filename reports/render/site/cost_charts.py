@@ -297,8 +297,8 @@ def memory_figures(measured: Memory) -> Group:
         "memory",
         "A call with an argument, donated or not: memory",
         "Peak memory during a call, divided by the size of the argument. 1× means no copy, 2× one "  # noqa: RUF001
-        "copy beside the original. On 1x8, differences of up to 0.4× between figures from 2× to "  # noqa: RUF001
-        "2.5× are noise.",  # noqa: RUF001
+        "copy beside the original. On 1x8, ignore differences of up to 0.4× if both figures lie "  # noqa: RUF001
+        "between 2× and 2.5×.",  # noqa: RUF001
         tuple(figures),
     )
 

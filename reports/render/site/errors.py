@@ -41,7 +41,9 @@ _PHASES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A message in the list: its page, its first meaning and how many more, and where it shows."""
+    """A message in the list: its page, its first meaning and how many more known issues, and
+    where it shows.
+    """
 
     link: Link
     meaning: Link
@@ -166,7 +168,7 @@ def _list(results: Results, found: Sequence[Message]) -> ErrorsPage:
             Row(
                 link=Link(one.title, error_path(one.slug)),
                 meaning=_meaning(results, one.meanings[0]).link,
-                more=len(one.meanings) - 1,
+                more=sum(other.cause in results.causes for other in one.meanings[1:]),
                 known=one.meanings[0].cause in results.causes,
                 programs=len(one.clauses),
                 where=tuple(_where(shown) for shown in one.shown),
