@@ -17,7 +17,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.effect import DIFFERENCES
+from reports.analysis.effects.effect import DIFFERENCES, Effect
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.errors.messages import recorded_messages
@@ -286,7 +286,8 @@ def environment() -> Environment:
         auto_reload=False,
     )
     env.globals.update(policy=POLICY, verdicts=tuple(Verdict), marks=tuple(Mark))
-    env.globals.update(effects=DIFFERENCES, prelude=rewrites().prelude.strip())
+    of_issues = sorted((*DIFFERENCES, Effect.OTHER_OUTPUT), key=lambda effect: effect.rank)
+    env.globals.update(effects=DIFFERENCES, of_issues=of_issues, prelude=rewrites().prelude.strip())
     env.filters.update(
         zip=zip,
         plain=plain,
