@@ -310,6 +310,7 @@ def of_rows(place: Place) -> Any:
 @DEFAULTS.clause(
     "silences.dtype.float0-returned",
     fact="silences.dtype.float0",
+    needs=devices(2),
     topologies=("1x8", "2x2"),
     left_out="two processes show what several do",
     expect=of_pmaps(

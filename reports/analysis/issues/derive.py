@@ -340,10 +340,9 @@ class _Effects:
             return False
         before = self._printed(LEGACY, self._baseline.jax)
         after = self._printed(key.implementation, key.target.jax or "")
-        some = (before, after)
-        return (
-            all(some) and before.isdisjoint(after) and not any(map(_names_an_error, before | after))
-        )
+        if not before or not after or not before.isdisjoint(after):
+            return False
+        return not any(map(_names_an_error, before | after))
 
     def _printed(self, implementation: str, jax: str) -> frozenset[str]:
         """Return what the program prints where it ends as it should; its processes differ."""

@@ -102,7 +102,7 @@ class ErrorPage:
     clauses: tuple[Link, ...]
     related: tuple[Link, ...]
     upstream: tuple[str, ...]
-    signals: tuple[Link, ...]  # of a signal: the other ones
+    signals: tuple[Link, ...]  # the other ones, shown for a signal
     advice: tuple[str, ...]  # which versions are safest, shown for a signal
 
     @property
@@ -151,11 +151,12 @@ def pages(results: Results, found: Sequence[Message], advice: tuple[str, ...]) -
     known = Known(results)
     at = newest(results)
     titles = {one.slug: headline(one) for one in found}
-    signals = [one.slug for one in found if one.sort is Sort.SIGNAL]
+    signals = [
+        Link(titles[one.slug], error_path(one.slug)) for one in found if one.sort is Sort.SIGNAL
+    ]
     for one in found:
-        others = [slug for slug in signals if slug != one.slug] if one.slug in signals else []
-        links = tuple(Link(titles[slug], error_path(slug)) for slug in others)
-        view = _page(results, one, known, at, titles, links, advice)
+        others = tuple(link for link in signals if link.href != error_path(one.slug))
+        view = _page(results, one, known, at, titles, others, advice)
         first = view.meanings[0]
         yield Page(
             error_path(one.slug), "error", view, headline(one), first.sentence or first.link.text

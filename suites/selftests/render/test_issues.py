@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -149,6 +150,36 @@ def test_the_page_of_a_signal_names_the_safest_versions() -> None:
     others = [path for path in site if path.startswith("errors/") and "sigsegv" not in path]
     assert others
     assert not any("safest version" in site[path] for path in others)
+
+
+def test_the_page_of_a_signal_names_the_others_and_the_list_counts_its_issues() -> None:
+    aborted = fault("crashed")
+    aborted["processes"][0]["signal"] = "SIGABRT"
+    crashes = [
+        cell(
+            clause,
+            "known deviation",
+            target="jax==0.9.0",
+            fault=signal,
+            observations=[],
+            deviation=deviation(cause=slug),
+        )
+        for clause, slug, signal in (
+            ("idioms.a", ORDINARY, fault("crashed")),
+            ("idioms.b", UNUSUAL, fault("crashed")),
+            ("errors.c", PART, aborted),
+        )
+    ]
+    programs = [program(one) for one in ("idioms.a", "idioms.b", "errors.c")]
+    known_issues = [cause(slug) for slug in (ORDINARY, UNUSUAL, PART)]
+    site = render(read(*HEAD, *known_issues, *programs, *crashes))
+
+    links = re.compile(r'href="\.\./(errors/killed-by-\w+\.html)"')
+    for name, other in (("sigsegv", "sigabrt"), ("sigabrt", "sigsegv")):
+        assert links.findall(site[f"errors/killed-by-{name}.html"])[:1] == [
+            f"errors/killed-by-{other}.html"
+        ]
+    assert text_in(tree(site["errors.html"])).count("and 1 more") == 1
 
 
 def test_the_mark_and_the_advice_are_about_the_versions_with_the_new_pmap() -> None:
