@@ -97,7 +97,11 @@ PARALLEL = ("-n", "2", "--topology", "2x1", "--topology", "2x2")
 
 @pytest.mark.parametrize(
     ("arguments", "workers", "group"),
-    [(SERIAL, 2, False), (PARALLEL, 4, False), (PARALLEL, 4, True)],
+    [
+        (SERIAL, 2, False),
+        pytest.param(PARALLEL, 4, False, marks=pytest.mark.long),
+        (PARALLEL, 4, True),
+    ],
     ids=["serial", "parallel", "parallel-from-a-terminal"],
 )
 def test_an_interrupt_ends_everything(
@@ -127,7 +131,7 @@ def test_an_interrupt_while_the_target_starts_ends_everything(suite: Suite) -> N
 
 @pytest.mark.parametrize(
     ("arguments", "workers"),
-    [(SERIAL, 2), (PARALLEL, 4)],
+    [(SERIAL, 2), pytest.param(PARALLEL, 4, marks=pytest.mark.long)],
     ids=["serial", "parallel"],
 )
 def test_killing_pytest_leaves_no_process_and_no_lock(
@@ -192,7 +196,9 @@ def test_the_processes_of_a_job_end_with_the_run_also_a_stopped_one(
     assert not [one for one in left if ended is _interrupted or not one.match("conformance-run-*")]
 
 
-@pytest.mark.parametrize(("arguments", "workers"), [(SERIAL, 2), (PARALLEL, 4)])
+@pytest.mark.parametrize(
+    ("arguments", "workers"), [(SERIAL, 2), pytest.param(PARALLEL, 4, marks=pytest.mark.long)]
+)
 def test_the_next_run_removes_what_a_run_leaves_that_was_killed_with_all_it_started(
     suite: Suite, arguments: tuple[str, ...], workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

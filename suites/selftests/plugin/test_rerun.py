@@ -117,7 +117,7 @@ def run(folder: Path, target: str, *arguments: str) -> tuple[int, list[dict[str,
     return ran.returncode, cells, ran.stdout
 
 
-@pytest.mark.parametrize("processes", [(), ("-n", "1")])
+@pytest.mark.parametrize("processes", [(), pytest.param(("-n", "1"), marks=pytest.mark.long)])
 def test_a_deviation_of_every_run_is_red(tmp_path: Path, processes: tuple[str, ...]) -> None:
     alter = lambda text: text.replace(RIGHT, EVERY_RUN)  # noqa: E731
     python = altered_copy(tmp_path / "altered", alter, "pmap.py")
@@ -127,13 +127,17 @@ def test_a_deviation_of_every_run_is_red(tmp_path: Path, processes: tuple[str, .
     assert "1 failed" in said
 
 
+def _altered_once(folder: Path, file: Path) -> Path:
+    """Return the Python of a JAX that is wrong in one run: where there is no `file` yet."""
+    alter = lambda text: text.replace(RIGHT, ONE_RUN.format(file=str(file)))  # noqa: E731
+    return altered_copy(folder / "altered", alter, "pmap.py")
+
+
 @pytest.mark.parametrize("processes", [(), pytest.param(("-n", "1"), marks=pytest.mark.long)])
 def test_a_deviation_of_one_run_is_flaky(
     tmp_path: Path, processes: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "ran"
-    alter = lambda text: text.replace(RIGHT, ONE_RUN.format(file=str(file)))  # noqa: E731
-    python = altered_copy(tmp_path / "altered", alter, "pmap.py")
+    python = _altered_once(tmp_path, tmp_path / "ran")
     status, (cell,), said = run(tmp_path, str(python), *processes)
     assert status == pytest.ExitCode.OK
     assert cell["verdict"] == Verdict.FLAKY
@@ -149,7 +153,11 @@ def test_a_deviation_of_one_run_is_flaky(
     assert main(["results", "summary", str(tmp_path / "results.jsonl")]) == 0
     assert capsys.readouterr().out.startswith("1 flaky cells:\nFLAKY")
 
-    file.unlink()
+
+@pytest.mark.long
+def test_a_flaky_cell_fails_a_run_that_asks_for_it(tmp_path: Path) -> None:
+    file = tmp_path / "ran"
+    python = _altered_once(tmp_path, file)
     assert run(tmp_path, str(python), "--fail-on", "flaky")[0] == pytest.ExitCode.TESTS_FAILED
     file.unlink()
     status, (cell,), _ = run(tmp_path, str(python), "--no-rerun")

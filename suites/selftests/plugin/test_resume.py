@@ -361,6 +361,7 @@ def cells_of(path: Path) -> dict[str, Record]:
     return {one["clause"]: one for one in records if one["kind"] == "cell"}
 
 
+@pytest.mark.long
 def test_an_interrupted_run_is_taken_up(tmp_path: Path) -> None:
     first, second, third = (tmp_path / f"{name}.jsonl" for name in ("first", "second", "third"))
     run(tmp_path, "--results", str(first))

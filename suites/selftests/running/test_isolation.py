@@ -18,6 +18,8 @@ from harness.plugin import hooks
 from harness.running.cells import CellId
 from reports.store.results import load
 
+pytestmark = pytest.mark.long
+
 SUITE = Path(hooks.__file__).resolve().parents[2] / "suites" / "test_errors.py"
 SCHEMA = schema()
 VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)

@@ -114,7 +114,7 @@ def test_cells_that_wait_are_a_group_of_their_own() -> None:
     assert cells.group(nodeid, waits=lambda id: id.clause == "errors.b") != cells.WAITING
 
 
-@pytest.mark.parametrize("processes", [(), ("-n", "2")])
+@pytest.mark.parametrize("processes", [(), pytest.param(("-n", "2"), marks=pytest.mark.long)])
 def test_each_is_reported_once_among_the_others(tmp_path: Path, processes: tuple[str, ...]) -> None:
     results = tmp_path / "results.jsonl"
     command = [sys.executable, "-m", "pytest", "suites/test_errors.py", "-p", "no:cacheprovider"]

@@ -182,7 +182,11 @@ def _up(log: Path) -> Callable[[], bool]:
     return lambda: log.read_text().count("] up") == COUNT
 
 
-@pytest.mark.parametrize("script", [NUMBER + HELD, IGNORES], ids=["ends", "ignores-it"])
+@pytest.mark.parametrize(
+    "script",
+    [NUMBER + HELD, pytest.param(IGNORES, marks=pytest.mark.long)],
+    ids=["ends", "ignores-it"],
+)
 def test_an_interrupt_shows_the_stacks_and_ends_everything(script: str, tmp_path: Path) -> None:
     with launching(tmp_path, script, "--topology", "2x1") as (process, mark, log):
         assert before_its_end(process, _up(log)), log.read_text()
