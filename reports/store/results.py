@@ -413,15 +413,19 @@ class _Merge:
 
 
 def _grid(
-    clauses: Mapping[str, Clause], outcomes: Iterable[CellKey]
+    clauses: Mapping[str, Clause], outcomes: Mapping[CellKey, Outcome]
 ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Return all topologies, and those in which each clause should have run.
 
-    A clause that does not say where it belongs should have run everywhere.
+    A clause that does not say where it belongs should have run everywhere. One that ran should not
+    have where it does not apply, although some runs say so in a record and others in none.
     """
     found = {id: set(clause.topologies) for id, clause in clauses.items()}
+    applies = {key for key, one in outcomes.items() if one.verdict is not Verdict.NOT_APPLICABLE}
+    ran = {key.clause for key in applies}
     for key in outcomes:
-        found[key.clause].add(key.topology)
+        if key in applies or key.clause not in ran:
+            found[key.clause].add(key.topology)
     everywhere = tuple(sorted(set().union(*found.values()), key=topology_order))
     grid = {
         id: tuple(sorted(found[id], key=topology_order)) if clause.topologies else everywhere

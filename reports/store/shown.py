@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from conformance.model.records import Clause
 from conformance.model.verdicts import Verdict
 from reports.store.order import implementation_order, topology_order, version_order
 from reports.store.outcomes import CellKey
@@ -19,6 +20,14 @@ _SILENT = (Verdict.NOT_RUN, Verdict.REMOVED, Verdict.NOT_APPLICABLE)
 def processes(topology: str) -> str:
     """Describe the number of processes of a topology."""
     return ONE if topology.startswith("1x") else SEVERAL
+
+
+def why_not_run(clause: Clause, topology: str) -> str:
+    """Return why a clause is not declared for a topology; empty without a reason."""
+    of_several = bool(clause.topologies) and ONE not in map(processes, clause.topologies)
+    if of_several and processes(topology) == ONE:
+        return "the test is about several processes"
+    return clause.left_out or ""
 
 
 def place_shown(topology: str, of_program: str) -> str:

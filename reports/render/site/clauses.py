@@ -47,6 +47,7 @@ from reports.store.alike import failed
 from reports.store.order import NEW, implementation_order
 from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
+from reports.store.shown import why_not_run
 
 # Characters of evidence on a page; the rest is one command away. What is wrong needs more.
 _WRONG_SIZE, _RIGHT_SIZE = 2_050, 580
@@ -214,10 +215,13 @@ class ClausePage:
         return self.baseline.side if self.baseline else None
 
     @property
-    def not_run(self) -> tuple[str, ...]:
-        """The topologies of these results for which the clause is not declared."""
-        here = self.results.grid[self.clause.clause]
-        return tuple(one for one in self.results.topologies if one not in here)
+    def not_run(self) -> tuple[tuple[str, str], ...]:
+        """The topologies of these results for which the clause is not declared, by reason."""
+        here, found = self.results.grid[self.clause.clause], dict[str, list[str]]()
+        for one in self.results.topologies:
+            if one not in here:
+                found.setdefault(why_not_run(self.clause, one), []).append(one)
+        return tuple((", ".join(some), reason) for reason, some in found.items())
 
     @cached_property
     def implementations(self) -> tuple[Implementation, ...]:

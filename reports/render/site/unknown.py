@@ -16,6 +16,7 @@ from reports.render.site.strips import versions
 from reports.render.site.text import shortened
 from reports.store.outcomes import RAN
 from reports.store.results import Results
+from reports.store.shown import why_not_run
 
 PAGE = "unknown.html"
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -138,7 +139,8 @@ def _left_out(results: Results) -> tuple[LeftOut, ...]:
     for id, clause in results.clauses.items():
         for topology in results.topologies:
             if topology not in results.grid[id]:
-                found.setdefault(clause.left_out or _NOT_SAID, Counter())[topology] += 1
+                reason = why_not_run(clause, topology) or _NOT_SAID
+                found.setdefault(reason, Counter())[topology] += 1
     ordered = sorted(found, key=lambda reason: (-found[reason].total(), reason))
     topologies = results.topologies
     return tuple(LeftOut(one, tuple(found[one][t] for t in topologies)) for one in ordered)

@@ -198,31 +198,50 @@ class UpgradeView:
 
     @cached_property
     def unknown(self) -> tuple[EntryView, ...]:
-        """The effects without a known edit."""
-        return tuple(entry_view(self.effects.results, self.found, e) for e in self.plan.unknown)
+        """The effects without a known edit, but for the silent ones that are shown unfolded."""
+        above = self._silent[:MOST_SILENT]
+        return tuple(
+            entry_view(self.effects.results, self.found, one)
+            for one in self.plan.unknown
+            if one not in above
+        )
+
+    @property
+    def unfixed_above(self) -> bool:
+        """Return whether effects without a known edit are among the silent ones shown unfolded."""
+        return len(self.unknown) < len(self.plan.unknown)
 
     @cached_property
     def silent(self) -> tuple[EntryView, ...]:
-        """Silent differences of programs that ran before, the most severe and common first.
+        """Silent differences of programs that ran before, the most severe and common first."""
+        return tuple(map(self._silent_view, self._silent))
+
+    @cached_property
+    def _silent(self) -> list[Entry]:
+        """The entries of silent differences.
 
         A milder known issue of the old side is no difference, if more tests show it now.
         """
         every = silently(self.effects.results, self.found)
-        some = [one for one in every if one.effect in SEVERE or not self._of_both(one)]
-        views = ((one, entry_view(self.effects.results, self.found, one)) for one in some)
-        return tuple(replace(view, title=f"{view.title}{self._before(one)}") for one, view in views)
+        return [one for one in every if one.effect in SEVERE or not self._of_both(one)]
+
+    def _silent_view(self, entry: Entry) -> EntryView:
+        view = entry_view(self.effects.results, self.found, entry)
+        unfixed = "no known fix" if entry in self.plan.unknown else ""
+        notes = "; ".join(filter(None, (self._before(entry), unfixed)))
+        return replace(view, title=f"{view.title} ({notes})") if notes else view
 
     def _before(self, entry: Entry) -> str:
-        """Return in brackets what the programs of an entry did before; empty if they just ran."""
+        """Return what the programs of an entry did before; empty if they just ran."""
         if not entry.ran_before:
-            return " (raised before)"
+            return "raised before"
         if _mostly_refused(entry):
-            return " (most tests raised before)"
+            return "most tests raised before"
         if not self._of_both(entry):
             return ""
         old, new = self.pair.old, self.pair.new
         before = f"on JAX {old.jax}" if old.jax != new.jax else f"under {side_words(old)}"
-        return f" (as {before}; more tests show it now)"
+        return f"as {before}, where fewer tests show it"
 
     def _of_both(self, entry: Entry) -> bool:
         """Return whether programs that ran met its known issue on the old side, too."""

@@ -501,6 +501,22 @@ def test_what_nobody_looked_at_is_listed() -> None:
     assert sum(one.cells for one in page.not_run) == 16
 
 
+def test_a_topology_that_a_test_is_not_about_lacks_no_result() -> None:
+    ran = [cell("errors.a", target=jax, topology="2x2") for jax in ("jax==0.9.0", "jax==0.12.0.1")]
+    there = results_of(
+        OLD,
+        NEW,
+        claim("migrate-pmap.errors"),
+        *(clause(id, topologies=["2x2"], left_out="as there") for id in ("errors.a", "errors.b")),
+        *(cell(id, "not applicable", observations=[]) for id in ("errors.a", "errors.b")),
+        *ran,
+    )
+    # Of errors.b nothing else is on record.
+    assert there.grid == {"errors.a": ("2x2",), "errors.b": ("1x8", "2x2")}
+    [reason] = unknown_page(there, ("cpu",)).left_out
+    assert (reason.reason, reason.counts) == ("the test is about several processes", (1, 0))
+
+
 def test_what_does_not_apply_is_no_result() -> None:
     here = cell("errors.a"), cell("errors.b", "not applicable", observations=[])
     page = unknown_page(
