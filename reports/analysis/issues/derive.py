@@ -17,7 +17,7 @@ from packaging.specifiers import SpecifierSet
 from conformance.model.records import JAX, Cause, Cell
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.derive import unlike_expected
-from reports.analysis.effects.digest import RAISED
+from reports.analysis.effects.digest import RAISED, Digest
 from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Effects
@@ -26,7 +26,7 @@ from reports.analysis.issues.issue import Issue, Row
 from reports.analysis.issues.places import KINDS, baseline, jax_versions, kind_of, removed
 from reports.analysis.issues.shown import shown_by
 from reports.analysis.issues.states import NOT_TESTED, REMOVED, Found, Seen, State, timeline
-from reports.store.codes import WARNING, WITHOUT_THE_FIX
+from reports.store.codes import COLLECTIVE, WARNING, WITHOUT_THE_FIX
 from reports.store.order import LEGACY, SHARD_MAP, version_order
 from reports.store.outcomes import RAN, CellKey, Outcome
 from reports.store.results import Results
@@ -297,7 +297,10 @@ class _Effects:
             return min(beside, Effect.LIES_ELSEWHERE, key=lambda effect: effect.rank)
         digest = effects.digest_of(key)
         effect = Effect.SAME if digest is None else unlike_expected(digest)
-        return Effect.RAISES if effect is Effect.SAME and _raises(effects, key) else effect
+        if effect is Effect.SAME and _raises(effects, key):
+            return Effect.RAISES
+        costs = digest is not None and key.implementation != LEGACY and _moves(digest)
+        return Effect.MOVES_MORE if effect is Effect.SAME and costs else effect
 
     def _of_another(self, shown: ShownEffect, key: CellKey) -> bool:
         """Return whether it is a warning of another known issue, which the program meets too."""
@@ -376,6 +379,11 @@ class _Effects:
             other = key._replace(target=target.key)
             if other not in self._shown:
                 yield other
+
+
+def _moves(digest: Digest) -> bool:
+    """Return whether a step communicates otherwise than its test expects."""
+    return any(one.code == COLLECTIVE for _, step in digest.steps() for one in step.failed)
 
 
 def _names_an_error(prints: str) -> bool:

@@ -416,6 +416,25 @@ def test_a_plain_program_that_starts_several_processes_is_not_one(
     assert list(issue.rows) == [("jax", here)]
 
 
+@pytest.mark.parametrize(
+    ("side", "effect"), [("new_pmap@0.9.0", Effect.MOVES_MORE), ("legacy_pmap@0.8.0", None)]
+)
+def test_communication_that_a_test_does_not_expect_is_an_effect_without_a_comparison(
+    side: str, effect: Effect | None
+) -> None:
+    """Of legacy pmap it is nothing new."""
+    wrong = {
+        "findings": [finding("1 all-reduce", "collective")],
+        "deviation": deviation(cause=ORDINARY),
+    }
+    some = [cause(ORDINARY), program("idioms.a"), program("idioms.b")]
+    some += [ran("idioms.b", one, FINE) for one in ("legacy_pmap@0.8.0", "new_pmap@0.9.0")]
+    some.append(ran("idioms.a", side, FINE, verdict="known deviation", **wrong))
+    [issue] = issues(Effects(read(*HEAD, *some)))
+
+    assert issue.at(Where(*side.split("@"))) is effect
+
+
 def test_an_issue_that_legacy_pmap_shows_too_is_no_new_effect() -> None:
     entry = deviation(cause=ORDINARY)
     records = [
