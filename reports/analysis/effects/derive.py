@@ -166,6 +166,12 @@ def _revived(died: Died, new: Digest) -> ShownEffect:
     return ShownEffect(Effect.REPAIRED, f"{before} → {after}", died.in_step, f"{before} before")
 
 
+def job_failure(new: Digest) -> Effect | None:
+    """Return the most severe failure of a plain job's processes; None if none failed."""
+    found = filter(None, (_failure(step) for _, step in new.steps() if of_job(step.name)))
+    return min(found, key=lambda effect: effect.rank, default=None)
+
+
 def _alone(new: Digest) -> Iterator[ShownEffect]:
     loud = _loud(new)
     for _, steps in new.processes:

@@ -86,7 +86,7 @@ _MEANINGS = {
     Effect.CRASHES: "A process dies.",
     Effect.HANGS: "A process does not return.",
     Effect.WRONG_NUMBERS: "Other values, without an error or a warning.",
-    Effect.RAISES: "An exception where there was none.",
+    Effect.RAISES: "An exception, or an exit status that is not 0, where there was none.",
     Effect.OTHER_ERROR: "An exception as before, but another one.",
     Effect.MOVES_MORE: "The same values, with more communication or copies.",
     Effect.NEEDS_MORE_MEMORY: "The same values, with more memory.",

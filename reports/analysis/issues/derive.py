@@ -16,7 +16,7 @@ from packaging.specifiers import SpecifierSet
 
 from conformance.model.records import JAX, Cause, Cell
 from conformance.model.verdicts import Verdict
-from reports.analysis.effects.derive import unlike_expected
+from reports.analysis.effects.derive import job_failure, unlike_expected
 from reports.analysis.effects.digest import RAISED, Digest
 from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.explained import By
@@ -368,10 +368,12 @@ class _Effects:
             if digest is not None:
                 found = self._effects.derive(digest, after).effect
                 break
-        if found is None or found in _NO_CHANGE:
-            outcome = self._effects.results.outcomes[key]
-            return Effect.NEEDS_MORE_MEMORY if _needs_more(outcome.runs[-1].cell) else None
-        return found
+        if found is not None and found not in _NO_CHANGE:
+            return found
+        outcome = self._effects.results.outcomes[key]
+        if _needs_more(outcome.runs[-1].cell):
+            return Effect.NEEDS_MORE_MEMORY
+        return job_failure(after) if found is None else None
 
     def _free(self, key: CellKey) -> Iterator[CellKey]:
         targets = self._effects.results.targets

@@ -568,6 +568,25 @@ def test_threads_that_deadlock_hang() -> None:
     assert issue.worst is Effect.HANGS
 
 
+@pytest.mark.parametrize(
+    ("end", "effect"), [("exit 1", Effect.RAISES), ("SIGABRT", Effect.CRASHES), ("exit 0", None)]
+)
+def test_a_job_that_fails_in_every_version_has_the_effect_of_how_it_ends(
+    end: str, effect: Effect | None
+) -> None:
+    step = returned([1.0], name="process 0", extra={"text": f"{end} | sum 3.0"})
+    how = {
+        "verdict": "known deviation",
+        "deviation": deviation(cause=ORDINARY),
+        "findings": [finding(end, "note", step="process 0")],
+    }
+    some = [ran("idioms.a", f"jax@{jax}", step, **how) for jax in ("0.8.0", "0.9.0")]
+    records = [cause(ORDINARY), program("idioms.a", expected={"jax": "exits"}), *some]
+    [issue] = issues(Effects(read(*HEAD, *records)))
+
+    assert issue.worst is effect
+
+
 def test_a_replacement_that_needs_more_than_the_original_is_extra_memory() -> None:
     peaks = {"known": 1.0, "replacement": 3.2, "original": 0.9}
     steps = [
