@@ -227,7 +227,7 @@ class UpgradeView:
 
     def _silent_view(self, entry: Entry) -> EntryView:
         view = entry_view(self.effects.results, self.found, entry)
-        unfixed = "no known fix" if entry in self.plan.unknown else ""
+        unfixed = "no tested fix" if entry in self.plan.unknown else ""
         notes = "; ".join(filter(None, (self._before(entry), unfixed)))
         return replace(view, title=f"{view.title} ({notes})") if notes else view
 

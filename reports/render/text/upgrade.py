@@ -139,7 +139,7 @@ def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
             yield f"  {entry.title} ({entry.effect.words}{before})"
     if known.unknown:
         yield ""
-        yield f"No fix is known: {len(known.unknown)}"
+        yield f"Without a tested fix: {len(known.unknown)}"
         for entry in known.unknown:
             yield f"  {entry.title} ({entry.effect.words}, with {in_processes([entry])})"
     yield ""
@@ -239,7 +239,7 @@ def _edit_parts(results: Results, found: Upgrade) -> Iterator[list[str]]:
             f"- {in_markdown(one.title)} ({one.effect.words}, with {in_processes([one])})"
             for one in known.unknown
         ]
-        yield [f"## No fix is known: {len(known.unknown)}", "", *lines]
+        yield [f"## Without a tested fix: {len(known.unknown)}", "", *lines]
 
 
 def _averts(edit: Edit) -> str:

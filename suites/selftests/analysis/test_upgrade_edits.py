@@ -241,7 +241,7 @@ def test_the_command_tells_the_edits_in_every_form() -> None:
     errors = f"{Group.RAISES.heading}: 2"
     assert text.index(": 1 edit") < text.index(PUT) < text.index(errors)
     assert "averts: Title of one" in text
-    assert re.search(r"No fix is known: 1\n  Title of none \(", text)
+    assert re.search(r"Without a tested fix: 1\n  Title of none \(", text)
     assert "as errors.b" not in text
     assert "as errors.b" in upgrade_text.as_text(results, found, whole=True)
     assert page.index(": 1 edit") < page.index(PUT) < page.index(f"## {errors}")
