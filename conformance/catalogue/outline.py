@@ -28,20 +28,28 @@ class Place:
     url: str
 
 
-def place_of(claims: Claims, claim: Claim) -> Place:
-    """Return the position of a claim."""
-    first = _first(claims, claim.document)
-    revisions = (first, *claims.later(first))
-    stands_in = claims.stands_in(claim)
-    current = revisions[-1] in stands_in
-    words = [words_of(heading) for heading in outline(claims, first)]
-    return Place(
-        document=first,
-        revisions=tuple(claims.documents[slug].revision for slug in stands_in),
-        current=current,
-        order=words.index(words_of(claim.heading)) if claim.heading else 0,
-        url=_url(claims, revisions[-1] if current else claim.document, claim.heading, current),
-    )
+class Places:
+    """The positions of the claims of `claims`; the headings of a document are joined once."""
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+        self._words: dict[str, list[str]] = {}  # of the joined headings, by the first revision
+
+    def of(self, claim: Claim) -> Place:
+        """Return the position of a claim; ValueError if no revision has its heading."""
+        claims, first = self._claims, _first(self._claims, claim.document)
+        revisions = (first, *claims.later(first))
+        stands_in = claims.stands_in(claim)
+        current = revisions[-1] in stands_in
+        if first not in self._words:
+            self._words[first] = [words_of(heading) for heading in outline(claims, first)]
+        return Place(
+            document=first,
+            revisions=tuple(claims.documents[slug].revision for slug in stands_in),
+            current=current,
+            order=self._words[first].index(words_of(claim.heading)) if claim.heading else 0,
+            url=_url(claims, revisions[-1] if current else claim.document, claim.heading, current),
+        )
 
 
 def outline(claims: Claims, document: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from conformance.catalogue.claims import Claims
 from conformance.catalogue.declarations import source_text
 from conformance.catalogue.identity import program_digest
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.outline import place_of
+from conformance.catalogue.outline import Places
 from conformance.spec.clause import Clause
 from conformance.spec.releases import changes
 from harness.results.results_file import ResultsFile
@@ -84,8 +84,8 @@ class Recorder:
             raise
 
     def _head(self, claims: Claims) -> None:
-        for slug in claims.claims:
-            self._write(claim_record(claims, slug))
+        for record in claim_records(claims):
+            self._write(record)
         for id in self.programs:
             self._write(clause_record(self._catalogue.clauses[id], ""))
         for cause in load_causes().values():
@@ -170,25 +170,26 @@ class Recorder:
         self._file.write(record)
 
 
-def claim_record(claims: Claims, slug: str) -> model.Claim:
-    """Return a claim as results files store it."""
-    claim = claims.claims[slug]
-    place = place_of(claims, claim)
-    return model.Claim(
-        slug=slug,
-        ref=claim.ref,
-        document=claim.document,
-        document_title=claims.documents[claim.document].title,
-        heading=claim.heading,
-        heading_hash=claims.headings.get(claim.document, {}).get(claim.heading, ""),
-        statement=claim.statement,
-        claim_kind=claim.kind,
-        outline=place.document,
-        order=place.order,
-        revisions=tuple(place.revisions),
-        current=place.current,
-        url=place.url,
-    )
+def claim_records(claims: Claims) -> Iterator[model.Claim]:
+    """Yield the claims as results files store them."""
+    places = Places(claims)
+    for slug, claim in claims.claims.items():
+        place = places.of(claim)
+        yield model.Claim(
+            slug=slug,
+            ref=claim.ref,
+            document=claim.document,
+            document_title=claims.documents[claim.document].title,
+            heading=claim.heading,
+            heading_hash=claims.headings.get(claim.document, {}).get(claim.heading, ""),
+            statement=claim.statement,
+            claim_kind=claim.kind,
+            outline=place.document,
+            order=place.order,
+            revisions=tuple(place.revisions),
+            current=place.current,
+            url=place.url,
+        )
 
 
 def cause_record(cause: Cause) -> model.Cause:

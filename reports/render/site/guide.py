@@ -116,7 +116,7 @@ class Document:
     def sections(self) -> Iterator[Section]:
         """Yield what stands under each of its headings of the first two levels."""
         found: list[tuple[Heading, list[Token]]] = []
-        headings = iter(self.headings)
+        own, headings = self.title, iter(self.headings)
         for token in self.tokens:
             if token.type == "heading_open":
                 heading = next(headings)
@@ -125,7 +125,7 @@ class Document:
             elif token.type in ("inline", "fence") and found:
                 found[-1][1].append(token)
         for heading, tokens in found:
-            title = self.title if heading.level == 1 else f"{self.title}: {heading.text}"
+            title = own if heading.level == 1 else f"{own}: {heading.text}"
             codes = (
                 child.content
                 for token in tokens
@@ -176,10 +176,10 @@ def pages(effects: Effects) -> Iterator[Page]:
         yield Page(one.path, "guide", GuideView(one, found), one.title, one.summary)
 
 
-def sections() -> Iterator[Section]:
-    """Yield what the search indexes in the documentation."""
-    for one in documents():
-        yield from one.sections
+@functools.cache
+def sections() -> tuple[Section, ...]:
+    """Return what the search indexes in the documentation."""
+    return tuple(part for one in documents() for part in one.sections)
 
 
 @functools.cache

@@ -7,6 +7,7 @@ the published site finds first; the cells are made up, each kind of ending once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from sample_results import sample
 
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.claims import load_claims
-from harness.results.recorder import cause_record, claim_record
+from harness.results.recorder import cause_record, claim_records
 from reports.store.results import Results, load
 
 WITH_LEGACY = ("0.9.0", "0.9.2")
@@ -75,9 +76,7 @@ def records() -> Iterator[Record]:
     """Every kind of ending, message and figure, in four versions, on top of the sample."""
     yield from sample()
     claims = load_claims()
-    yield from (
-        to_builtins(claim_record(claims, slug)) for slug in list(claims.claims)[:STATEMENTS]
-    )
+    yield from (to_builtins(one) for one in islice(claim_records(claims), STATEMENTS))
     yield from (to_builtins(cause_record(one)) for one in load_causes().values())
     ids = (
         "errors.devices",

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from conformance.catalogue.claims import Claim, Claims, Document, load_claims
-from conformance.catalogue.outline import anchor_of, outline, place_of
+from conformance.catalogue.outline import Places, anchor_of, outline
 
 URL = "https://example.org/guide.html"
 NEW_URL = "https://example.org/later/guide.html"
@@ -52,38 +52,38 @@ def test_the_newest_gives_the_order(
 
 
 def test_a_claim_that_still_stands() -> None:
-    place = place_of(claims_of(old=("A", "B"), new=("X", "A", "B")), claim("old", "B"))
+    place = Places(claims_of(old=("A", "B"), new=("X", "A", "B"))).of(claim("old", "B"))
     assert (place.document, place.order, place.current) == ("old", 2, True)
     assert place.revisions == ("first", "second")
     assert place.url == f"{NEW_URL}#b"
 
 
 def test_a_claim_that_was_dropped_has_no_anchor() -> None:
-    place = place_of(claims_of(old=("A", "B"), new=("A",)), claim("old", "B"))
+    place = Places(claims_of(old=("A", "B"), new=("A",))).of(claim("old", "B"))
     assert (place.current, place.revisions, place.url) == (False, ("first",), URL)
 
 
 def test_a_claim_of_the_later_revision_is_of_the_same_document() -> None:
-    place = place_of(claims_of(old=("A",), new=("A", "B")), claim("new", "B"))
+    place = Places(claims_of(old=("A",), new=("A", "B"))).of(claim("new", "B"))
     assert (place.document, place.order, place.revisions) == ("old", 1, ("second",))
 
 
 def test_a_claim_of_a_page_as_a_whole_has_its_address_without_an_anchor() -> None:
-    place = place_of(claims_of(old=("A",), new=("A",)), claim("old", ""))
+    place = Places(claims_of(old=("A",), new=("A",))).of(claim("old", ""))
     assert (place.order, place.current, place.url) == (0, False, URL)
-    place = place_of(claims_of(old=("A",), new=("A",)), claim("new", ""))
+    place = Places(claims_of(old=("A",), new=("A",))).of(claim("new", ""))
     assert (place.current, place.url) == (True, NEW_URL)
 
 
 def test_a_document_without_an_address_gives_its_claims_none() -> None:
     found = claims_of(old=("A",), new=("A",))
     without = {slug: replace(one, url="") for slug, one in found.documents.items()}
-    assert place_of(replace(found, documents=without), claim("old", "A")).url == ""
+    assert Places(replace(found, documents=without)).of(claim("old", "A")).url == ""
 
 
 def test_a_heading_that_no_revision_has_is_refused() -> None:
     with pytest.raises(ValueError, match="not in list"):
-        place_of(claims_of(old=("A",), new=("A",)), claim("old", "B"))
+        Places(claims_of(old=("A",), new=("A",))).of(claim("old", "B"))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_anchors(heading: str, anchor: str | None) -> None:
 def test_every_claim_of_the_catalogue_has_a_place() -> None:
     claims = load_claims()
     for one in claims.claims.values():
-        place = place_of(claims, one)
+        place = Places(claims).of(one)
         assert not claims.documents[place.document].follows
         assert bool(place.url) == bool(one.heading), one.slug
         assert place.current == (not one.heading or "#" in place.url), one.slug

@@ -7,6 +7,7 @@ import lzma
 import re
 import subprocess
 import sys
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ def only_outcome(results: Results) -> Any:
 NEVER_RECORDED = {Verdict.UNKNOWN, Verdict.LEFT_OUT}
 
 
+@cache
 def validator() -> jsonschema.Draft202012Validator:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     return jsonschema.Draft202012Validator(SCHEMA)
