@@ -35,7 +35,7 @@ class Places:
         self._claims = claims
         self._words: dict[str, list[str]] = {}  # of the joined headings, by the first revision
 
-    def of(self, claim: Claim) -> Place:
+    def place_of(self, claim: Claim) -> Place:
         """Return the position of a claim; ValueError if no revision has its heading."""
         claims, first = self._claims, _first(self._claims, claim.document)
         revisions = (first, *claims.later(first))

@@ -174,7 +174,7 @@ def claim_records(claims: Claims) -> Iterator[model.Claim]:
     """Yield the claims as results files store them."""
     places = Places(claims)
     for slug, claim in claims.claims.items():
-        place = places.of(claim)
+        place = places.place_of(claim)
         yield model.Claim(
             slug=slug,
             ref=claim.ref,

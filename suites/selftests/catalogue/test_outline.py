@@ -52,38 +52,38 @@ def test_the_newest_gives_the_order(
 
 
 def test_a_claim_that_still_stands() -> None:
-    place = Places(claims_of(old=("A", "B"), new=("X", "A", "B"))).of(claim("old", "B"))
+    place = Places(claims_of(old=("A", "B"), new=("X", "A", "B"))).place_of(claim("old", "B"))
     assert (place.document, place.order, place.current) == ("old", 2, True)
     assert place.revisions == ("first", "second")
     assert place.url == f"{NEW_URL}#b"
 
 
 def test_a_claim_that_was_dropped_has_no_anchor() -> None:
-    place = Places(claims_of(old=("A", "B"), new=("A",))).of(claim("old", "B"))
+    place = Places(claims_of(old=("A", "B"), new=("A",))).place_of(claim("old", "B"))
     assert (place.current, place.revisions, place.url) == (False, ("first",), URL)
 
 
 def test_a_claim_of_the_later_revision_is_of_the_same_document() -> None:
-    place = Places(claims_of(old=("A",), new=("A", "B"))).of(claim("new", "B"))
+    place = Places(claims_of(old=("A",), new=("A", "B"))).place_of(claim("new", "B"))
     assert (place.document, place.order, place.revisions) == ("old", 1, ("second",))
 
 
 def test_a_claim_of_a_page_as_a_whole_has_its_address_without_an_anchor() -> None:
-    place = Places(claims_of(old=("A",), new=("A",))).of(claim("old", ""))
+    place = Places(claims_of(old=("A",), new=("A",))).place_of(claim("old", ""))
     assert (place.order, place.current, place.url) == (0, False, URL)
-    place = Places(claims_of(old=("A",), new=("A",))).of(claim("new", ""))
+    place = Places(claims_of(old=("A",), new=("A",))).place_of(claim("new", ""))
     assert (place.current, place.url) == (True, NEW_URL)
 
 
 def test_a_document_without_an_address_gives_its_claims_none() -> None:
     found = claims_of(old=("A",), new=("A",))
     without = {slug: replace(one, url="") for slug, one in found.documents.items()}
-    assert Places(replace(found, documents=without)).of(claim("old", "A")).url == ""
+    assert Places(replace(found, documents=without)).place_of(claim("old", "A")).url == ""
 
 
 def test_a_heading_that_no_revision_has_is_refused() -> None:
     with pytest.raises(ValueError, match="not in list"):
-        Places(claims_of(old=("A",), new=("A",))).of(claim("old", "B"))
+        Places(claims_of(old=("A",), new=("A",))).place_of(claim("old", "B"))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_anchors(heading: str, anchor: str | None) -> None:
 def test_every_claim_of_the_catalogue_has_a_place() -> None:
     claims = load_claims()
     for one in claims.claims.values():
-        place = Places(claims).of(one)
+        place = Places(claims).place_of(one)
         assert not claims.documents[place.document].follows
         assert bool(place.url) == bool(one.heading), one.slug
         assert place.current == (not one.heading or "#" in place.url), one.slug
