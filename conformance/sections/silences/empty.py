@@ -80,6 +80,21 @@ EMPTY: Mapping[str, Empty] = table(
         in_axes=(0, None),
     ),
     Empty(
+        "whole-skipped",
+        "an unmapped array without elements that the body skips",
+        lambda: lambda x, y: x.sum() + (y.sum() if y.size else 0),
+        lambda place: (place.rows(WIDTH), np.zeros(0, np.float32)),
+        lambda place: place.rows(WIDTH).sum(1),
+        in_axes=(0, None),
+    ),
+    Empty(
+        "beside-rows",
+        "rows without elements beside others",
+        lambda: lambda x, y: (x * 2, y + 1),
+        lambda place: (place.rows(WIDTH), *whole(place)),
+        lambda place: (place.rows(WIDTH) * 2, np.zeros((8, 0, WIDTH), np.float32)),
+    ),
+    Empty(
         "made",
         "an empty slice as one of two results",
         lambda: lambda x: (x[:0], x * 2),

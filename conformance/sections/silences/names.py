@@ -58,6 +58,7 @@ class Name:
 NAMES: Mapping[str, Name] = table(
     Name("words", "a string with a space", "data axis"),
     Name("no-ascii", "a string that is not ASCII", "\N{LATIN SMALL LETTER A WITH RING ABOVE}"),
+    Name("backslash", "a string with a backslash", "data\\job"),
     Name("empty-text", "an empty string", ""),
     Name("int", "a number", 3),
     Name("zero", "zero", 0),
