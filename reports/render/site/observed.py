@@ -84,8 +84,10 @@ def observed(
 def _observed(group: list[Json], of_leaf: Leaves) -> ObservedView:
     rest = dict(group[0])
     processes = [str(o.get("process", "?")) for o in group]
-    for key in ("process", "seconds"):
+    for key in ("process", "seconds", "cpu_seconds"):
         rest.pop(key, None)
+    if between := _map(rest.get("between")):
+        rest["between"] = {key: some for key, some in between.items() if some}
     ran = [str(rest.pop(k)) for k in ("implementation",) if rest.get(k)]
     ran += [f"jax {rest.pop(k)}" for k in ("jax",) if rest.get(k)]
     ran += [f"{rest.pop(k)} processes" for k in ("processes",) if rest.get(k)]
@@ -265,7 +267,7 @@ def _ending(observation: Json) -> str:
 
 def _comparable(observation: Json) -> dict[str, Any]:
     """Return the observation without its process and durations."""
-    kept = _others(observation, ("process", "seconds"))
+    kept = _others(observation, ("process", "seconds", "cpu_seconds"))
     steps = _list(kept.get("steps"))
     if steps:
         kept["steps"] = [_others(s, ("seconds",)) if isinstance(s, dict) else s for s in steps]

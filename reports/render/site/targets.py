@@ -60,13 +60,27 @@ class TargetView:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """What one run had installed for one JAX, and how many cells are of it."""
+    """A run, when it began, and how many of the shown cells of one environment are of it."""
 
     anchor: str
+    run: str
+    began: str
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentView:
+    """What was installed for one JAX, and the runs that had it."""
+
     target: Target
     label: str
     packages: str
-    cells: int
+    runs: tuple[RunView, ...]
+
+    @property
+    def cells(self) -> int:
+        """How many of the shown cells are of its runs."""
+        return sum(one.cells for one in self.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +96,7 @@ class TargetsPage:
     """All targets, the files, and what was noted while the results were read."""
 
     targets: tuple[TargetView, ...]
-    runs: tuple[RunView, ...]
+    environments: tuple[EnvironmentView, ...]
     heads: tuple[str, ...]
     topologies: tuple[str, ...]
     implementations: tuple[str, ...]
@@ -111,12 +125,12 @@ def _view(results: Results) -> TargetsPage:
             TargetView(
                 one,
                 results.labels[one.key],
-                ", ".join(f"{name} {version}" for name, version in sorted(one.packages.items())),
+                _packages(one),
                 cells.get(one.key, 0),
             )
             for one in results.targets
         ),
-        runs=_runs(results),
+        environments=_environments(results),
         heads=HEADS,
         topologies=results.topologies,
         implementations=results.implementations,
@@ -141,24 +155,38 @@ def run_anchor(run: str) -> str:
     return safe_name(f"run-{run}")
 
 
-def _runs(results: Results) -> tuple[RunView, ...]:
-    """Return the environments; in each JAX, the runs with most of the shown cells come first."""
+def _environments(results: Results) -> tuple[EnvironmentView, ...]:
+    """Return the environments; in each JAX, those of the runs with most shown cells come first."""
     counted: Counter[tuple[TargetKey, str]] = Counter()
     for key, outcome in results.outcomes.items():
         if outcome.runs and outcome.verdict not in _SILENT:
             last = outcome.runs[-1]
             counted[key.target, last.cell.resumed or last.run] += 1
-    found = []
-    seen: set[str] = set()
     order = {one.key: place for place, one in enumerate(results.targets)}
     some = [one for one in results.environments if one.key in order]
-    for one in sorted(some, key=lambda one: (order[one.key], -counted[one.key, one.run], one.run)):
-        anchor = "" if one.run in seen else run_anchor(one.run)
-        seen.add(one.run)
-        packages = ", ".join(f"{name} {version}" for name, version in sorted(one.packages.items()))
-        label, count = results.labels[one.key], counted[one.key, one.run]
-        found.append(RunView(anchor, one, label, packages, count))
+    some.sort(key=lambda one: (order[one.key], -counted[one.key, one.run], one.run))
+    alike: dict[tuple[object, ...], list[Target]] = {}
+    for one in some:
+        installed = one.jaxlib, one.numpy, one.python, _packages(one), one.compiling
+        alike.setdefault((one.key, *installed), []).append(one)
+    seen: set[str] = set()
+    found = []
+    for targets in alike.values():
+        runs = []
+        for one in targets:
+            anchor = "" if one.run in seen else run_anchor(one.run)
+            seen.add(one.run)
+            began = one.started[:16].replace("T", " ")
+            runs.append(RunView(anchor, one.run, began, counted[one.key, one.run]))
+        first = targets[0]
+        found.append(
+            EnvironmentView(first, results.labels[first.key], _packages(first), tuple(runs))
+        )
     return tuple(found)
+
+
+def _packages(target: Target) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(target.packages.items()))
 
 
 def _cells(results: Results) -> dict[TargetKey, int]:

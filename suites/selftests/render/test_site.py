@@ -237,6 +237,19 @@ def test_the_odd_process_comes_first() -> None:
     assert [view.who for view in views] == ["process 2", "process 0", "process 1"]
 
 
+def test_processes_that_differ_in_time_alone_are_shown_once() -> None:
+    between: dict[str, list[str]] = {"logs": [], "warnings": []}
+    some = [
+        observation(raised(), process=p, seconds=1.0 + p, cpu_seconds=p / 8, between=between)
+        for p in (0, 1)
+    ]
+    assert [(view.who, view.rest) for view in observed(some)] == [("processes 0, 1", "")]
+    warned = observation(raised(), between=between | {"warnings": ["deprecated"]})
+    assert [view.rest for view in observed([warned])] == [
+        '{"between": {"warnings": ["deprecated"]}}'
+    ]
+
+
 @pytest.mark.parametrize(
     "strange",
     [
