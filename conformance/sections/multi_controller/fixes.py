@@ -121,7 +121,6 @@ NARROWED: Mapping[str, Narrowed] = table(
     narrowed=NARROWED,
     claim="sharded-computation.layer-sharded-data",
     title="float64 values, equal in all processes, are put on all devices by {narrowed.text}.",
-    fixes="sharded_computation.layer.sharded-data",
     expect=of_jax(twice(returns(described("the values as float32")(lambda _: np.float32(THIRD))))),
 )
 def narrowed_first(impl: Implementation, cluster: Cluster, narrowed: Narrowed) -> None:

@@ -97,7 +97,8 @@ _MEANINGS = {
     Effect.TAKEN: "A call that raised an error, or must by the documents, is accepted.",
     Effect.REPAIRED: "A failure, a wrong value or a cost is gone.",
     Effect.SAME: "The same result.",
-    Effect.NOT_MEASURED: "At least one of the two was not run.",
+    Effect.NOT_MEASURED: "At least one of the two has no result: it was not run, is not there in "
+    "this version, or the test is not about it.",
 }
 
 

@@ -44,6 +44,7 @@ from reports.store.shown import ONE, SEVERAL
 
 Compared = TypeVar("Compared")
 
+MORE_TESTS = "in more tests than before"
 RAISES = "its tests raise the expected error now"
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
 _MOST_ISSUES = 2  # known issues that an edit names
@@ -102,7 +103,21 @@ class UpgradeView:
     @cached_property
     def groups(self) -> tuple[GroupView, ...]:
         """Return what changes, by effect, without improvements."""
-        return tuple(one for one in self._groups if one.anchor != group_anchor(Group.REPAIRED))
+        more = {
+            (group_anchor(one.group), entry_href(self.effects.results, self.found, one))
+            for one in self.found.entries
+            if self._of_both(one)
+        }
+
+        def noted(anchor: str, line: EntryView) -> EntryView:
+            known = (anchor, line.href) in more
+            return replace(line, title=f"{line.title} ({MORE_TESTS})") if known else line
+
+        return tuple(
+            replace(group, lines=tuple(noted(group.anchor, line) for line in group.lines))
+            for group in self._groups
+            if group.anchor != group_anchor(Group.REPAIRED)
+        )
 
     @cached_property
     def fixed(self) -> GroupView | None:

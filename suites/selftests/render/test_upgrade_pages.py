@@ -276,6 +276,29 @@ def test_what_is_silent_says_that_some_tests_show_it_before_the_upgrade_too(tmp_
     assert f"wrong values Title of old {said}" in text_in(section(page, "silently"))
 
 
+def test_an_error_that_other_tests_raised_before_says_so(tmp_path: Path) -> None:
+    """It may stand under what is fixed, too, for the tests that no longer raise it."""
+    old, new = "new_pmap@0.8.0", "new_pmap@0.9.0"
+    how = {"verdict": "known deviation", "findings": [NO_HELP], "deviation": deviation(cause="old")}
+    records = [*HEAD, cause("old"), cause("new")]
+    raised_in = {"errors.a": (old,), "errors.b": (new,), "errors.c": (old, new)}
+    for name, where in raised_in.items():
+        records += [program(name), ran(name, FROM, FINE)]
+        records += [
+            ran(name, side, FAILS, **how) if side in where else ran(name, side, FINE)
+            for side in (old, new)
+        ]
+    how["deviation"] = deviation(cause="new")
+    records += [program("errors.d"), *(ran("errors.d", side, FINE) for side in (FROM, old))]
+    records.append(ran("errors.d", new, FAILS, **how))
+    site = render(loaded(tmp_path, records))
+    page = tree(with_lines(site)["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
+    raises = text_in(section(page, "raises"))
+    assert "Title of old (in more tests than before)" in raises
+    assert "Title of new (" not in raises
+    assert "Title of old (in some tests only)" in text_in(section(page, "repaired"))
+
+
 def test_what_is_silent_and_has_no_fix_stands_once(tmp_path: Path) -> None:
     records = [*HEAD, cause("silent"), cause("loud")]
     records += known("errors.a", "silent", returned([2.0]))

@@ -1,0 +1,204 @@
+"""What known issues say to do where one use of a mapped function makes the next one fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from numpy.typing import NDArray
+
+from conformance.spec.clause import devices
+from conformance.spec.columns import (
+    everywhere,
+    of_new_pmap,
+)
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import (
+    raises,
+    returns,
+    steps,
+)
+from conformance.spec.family import table
+from conformance.worker.bodies import double, doubled
+from conformance.worker.protocols import Cluster, Implementation, Mapped
+
+lax = jax.lax
+Rows = NDArray[Any]
+
+COUNT, WIDTH = 8, 3  # devices, and numbers of a row
+
+DEFAULTS = Defaults(
+    needs=devices(COUNT), left_out="the fix is for programs of one process, or the same in several"
+)
+
+TRANSFORMS = "pmap-silence.transforms-of-the-map"
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Two uses of a mapped function that doubles, of which the second fails without clearing."""
+
+    key: str
+    text: str
+    fixes: str | None
+    claim: str
+    first: Callable[[Mapped, Rows], Any]
+    second: Callable[[Mapped, Rows], Any]
+    second_shape: tuple[int, ...] = (WIDTH,)
+
+
+def plainly(function: Mapped, rows: Rows) -> Any:
+    """A call."""
+    return function(rows)
+
+
+def without_jit(function: Mapped, rows: Rows) -> Any:
+    """A call with jit disabled."""
+    with jax.disable_jit():
+        return function(rows)
+
+
+BETWEEN: Mapping[str, Between] = table(
+    Between(
+        "another-shape",
+        "a call with rows of another shape",
+        "silences.retraces.shapes",
+        "pmap-silence.retraces",
+        plainly,
+        plainly,
+        (WIDTH + 1,),
+    ),
+    Between(
+        "jit-disabled",
+        "another call with jit disabled",
+        "silences.debugging.disable-jit.double",
+        "pmap-silence.debugging",
+        without_jit,
+        without_jit,
+    ),
+    Between(
+        "lowering",
+        "lower(), compile() and a call of the compiled stage",
+        None,
+        "pmap-silence.lowered-one-process",
+        plainly,
+        lambda function, rows: jax.tree.leaves(function.lower(rows).compile()(rows))[0],
+    ),
+    Between(
+        "jit",
+        "a call under jit",
+        None,
+        TRANSFORMS,
+        plainly,
+        lambda function, rows: jax.jit(lambda x: function(x))(rows),
+    ),
+    Between(
+        "gradient-under-jit",
+        "a gradient under jit, after one without",
+        None,
+        "pmap-silence.gradient-outside-the-map",
+        lambda function, rows: jax.grad(lambda x: function(x).sum())(rows) * rows,
+        lambda function, rows: jax.jit(jax.grad(lambda x: function(x).sum()))(rows) * rows,
+    ),
+)
+
+
+@DEFAULTS.family(
+    "silences.fix.cleared-before-{between}",
+    between=BETWEEN,
+    title="jax.clear_caches() between a use of a mapped function and {between.text}.",
+    expect=lambda between: everywhere(
+        steps(
+            first_use=returns(doubled(WIDTH)),
+            second_use=returns(doubled(*between.second_shape)),
+        )
+    ),
+)
+def cleared(impl: Implementation, cluster: Cluster, between: Between) -> None:
+    """Two uses of one mapped function, with cleared caches between them."""
+    function = impl.map(double())
+    cluster.step("first use", between.first, function, cluster.rows(WIDTH))
+    jax.clear_caches()
+    cluster.step("second use", between.second, function, cluster.rows(*between.second_shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What makes a function usable again whose first call failed: `again` maps its body."""
+
+    key: str
+    text: str
+    again: Callable[[Implementation, Mapped, Callable[[Any], Any]], Callable[[Any], Any]]
+
+
+def with_cleared_caches(
+    impl: Implementation, function: Mapped, body: Callable[[Any], Any]
+) -> Callable[[Any], Any]:
+    """The same wrapper, after jax.clear_caches()."""
+    jax.clear_caches()
+    return function
+
+
+MENDED: Mapping[str, Mended] = table(
+    Mended("cleared", "jax.clear_caches()", with_cleared_caches),
+    Mended(
+        "new-function",
+        "a map of `lambda x: f(x)`",
+        lambda impl, function, body: impl.map(lambda x: body(x)),
+    ),
+)
+
+
+@DEFAULTS.family(
+    "silences.fix.failed-trace.{mended}",
+    mended=MENDED,
+    claim="pmap-silence.debugging",
+    title="After its body raised once, a mapped function works by {mended.text}.",
+    fixes="silences.debugging.disable-jit.number",
+    expect=everywhere(
+        steps(
+            failing=raises(RuntimeError, "^not ready$", phase="trace"),
+            again=returns(doubled(WIDTH)),
+        )
+    ),
+)
+def failed_trace(impl: Implementation, cluster: Cluster, mended: Mended) -> None:
+    """A body that raises in its first trace only."""
+    ready: list[bool] = []
+
+    def body(x: Any) -> Any:
+        if not ready:
+            raise RuntimeError("not ready")
+        return x * 2
+
+    function, rows = impl.map(body), cluster.rows(WIDTH)
+    cluster.step("failing", function, rows)
+    ready.append(True)
+    cluster.step("again", mended.again(impl, function, body), rows)
+
+
+HALF = COUNT // 2
+
+
+@DEFAULTS.clause(
+    "silences.fix.cleared-after-a-failed-call",
+    claim="migrate-pmap.context-mesh",
+    title="After a call that was refused inside another map, a pmap works once caches are cleared.",
+    expect=of_new_pmap(
+        steps(
+            failing=raises(ValueError, "context mesh", phase="trace"),
+            again=returns(lambda place: place.all_rows(WIDTH)[:HALF] * 2, text="rows, doubled"),
+        ),
+        "legacy pmap may be called inside a map, and shard_map is no map of its own there",
+    ),
+)
+def cleared_after_a_failed_call(impl: Implementation, cluster: Cluster) -> None:
+    """A pmap that is called first inside another one, then by itself."""
+    function = impl.map(double(), "j", devices=cluster.devices[:HALF])
+    outer = impl.map(lambda x: function(x), "i", devices=cluster.devices[:2])
+    rows = cluster.rows(WIDTH)
+    cluster.step("failing", outer, rows.reshape(2, HALF, WIDTH))
+    jax.clear_caches()
+    cluster.step("again", function, rows[:HALF])
