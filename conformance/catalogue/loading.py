@@ -84,6 +84,11 @@ class Catalogue:
                 raise CatalogueError(
                     f"clause {one.id} fixes {one.fixes!r}, which is no clause; give the id of one"
                 )
+            if one.fixes is not None and self.clauses[one.fixes].section != one.section:
+                raise CatalogueError(
+                    f"clause {one.id} fixes {one.fixes!r} of another section: leave `fixes` out, "
+                    "and name the clause among the remedies of the known issue"
+                )
             for shown in one.timing.illustrates if one.timing else ():
                 if shown not in self.clauses:
                     raise CatalogueError(

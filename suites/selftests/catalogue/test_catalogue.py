@@ -342,6 +342,15 @@ def test_a_clause_that_fixes_no_clause_is_refused() -> None:
     Catalogue({one.id: one, other.id: other}).check(load_claims())
 
 
+def test_a_clause_that_fixes_one_of_another_section_is_refused() -> None:
+    """Whoever looks at the other one loads its section alone."""
+    other = next(one for one in REAL.clauses.values() if one.section != "errors")
+    one = clause_of(returns(doubled), fixes=other.id)
+    assert one.section == "errors"
+    with pytest.raises(CatalogueError, match=r"of another section: leave `fixes` out"):
+        Catalogue({one.id: one, other.id: other}).check(load_claims())
+
+
 LOADING = "from conformance.catalogue.loading import load; load(['written'])"
 
 
