@@ -10,29 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding
-from numpy.typing import NDArray
 
-from conformance.spec.clause import devices
-from conformance.spec.columns import (
-    everywhere,
-)
-from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import (
-    returns,
-    twice,
-)
+from conformance.sections.silences.fixing import COUNT, DEFAULTS, WIDTH, Rows
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import returns, twice
 from conformance.spec.family import table
 from conformance.worker.bodies import double, psum
 from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 lax = jax.lax
-Rows = NDArray[Any]
-
-COUNT, WIDTH = 8, 3  # devices, and numbers of a row
-
-DEFAULTS = Defaults(
-    needs=devices(COUNT), left_out="the fix is for programs of one process, or the same in several"
-)
 
 TRANSFORMS = "pmap-silence.transforms-of-the-map"
 

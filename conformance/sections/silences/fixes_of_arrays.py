@@ -11,32 +11,15 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from numpy.typing import NDArray
 
-from conformance.spec.clause import devices
-from conformance.spec.columns import (
-    of_jax,
-    of_shard_map,
-)
-from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import (
-    returns,
-    twice,
-)
+from conformance.sections.silences.fixing import COUNT, DEFAULTS, WIDTH, Rows
+from conformance.spec.columns import of_jax, of_shard_map
+from conformance.spec.expectation import returns, twice
 from conformance.spec.family import table
 from conformance.worker.bodies import doubled
 from conformance.worker.protocols import Cluster, Implementation
 
 lax = jax.lax
-Rows = NDArray[Any]
-
-COUNT, WIDTH = 8, 3  # devices, and numbers of a row
-
-DEFAULTS = Defaults(
-    needs=devices(COUNT), left_out="the fix is for programs of one process, or the same in several"
-)
-
-TRANSFORMS = "pmap-silence.transforms-of-the-map"
 
 
 @dataclass(frozen=True, slots=True)

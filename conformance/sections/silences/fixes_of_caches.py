@@ -7,31 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from numpy.typing import NDArray
 
-from conformance.spec.clause import devices
-from conformance.spec.columns import (
-    everywhere,
-    of_new_pmap,
-)
-from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import (
-    raises,
-    returns,
-    steps,
-)
+from conformance.sections.silences.fixing import COUNT, DEFAULTS, WIDTH, Rows
+from conformance.spec.columns import everywhere, of_new_pmap
+from conformance.spec.expectation import raises, returns, steps
 from conformance.spec.family import table
 from conformance.worker.bodies import double, doubled
 from conformance.worker.protocols import Cluster, Implementation, Mapped
-
-lax = jax.lax
-Rows = NDArray[Any]
-
-COUNT, WIDTH = 8, 3  # devices, and numbers of a row
-
-DEFAULTS = Defaults(
-    needs=devices(COUNT), left_out="the fix is for programs of one process, or the same in several"
-)
 
 TRANSFORMS = "pmap-silence.transforms-of-the-map"
 

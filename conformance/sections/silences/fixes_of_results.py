@@ -10,38 +10,12 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from numpy.typing import NDArray
 
-from conformance.spec.clause import devices
-from conformance.spec.columns import (
-    everywhere,
-    of_jax,
-    of_pmaps,
-)
-from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import (
-    TWICE,
-    along,
-    every,
-    noted,
-    raises,
-    returns,
-    sharded,
-    twice,
-)
+from conformance.sections.silences.fixing import DEFAULTS, WIDTH
+from conformance.spec.columns import everywhere, of_jax, of_pmaps
+from conformance.spec.expectation import TWICE, along, every, noted, raises, returns, sharded, twice
 from conformance.worker.bodies import double, doubled
 from conformance.worker.protocols import Cluster, Implementation
-
-lax = jax.lax
-Rows = NDArray[Any]
-
-COUNT, WIDTH = 8, 3  # devices, and numbers of a row
-
-DEFAULTS = Defaults(
-    needs=devices(COUNT), left_out="the fix is for programs of one process, or the same in several"
-)
-
-TRANSFORMS = "pmap-silence.transforms-of-the-map"
 
 
 @DEFAULTS.clause(
