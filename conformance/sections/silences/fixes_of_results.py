@@ -60,7 +60,7 @@ def wrapper_attributes(impl: Implementation, cluster: Cluster) -> None:
             raises(
                 jax.errors.TracerBoolConversionError,
                 r"^Attempted boolean conversion of traced array with shape bool\[\].* while "
-                r"tracing the function branching at \S*fixes\.py:\d+ for jit\. ",
+                r"tracing the function branching at \S*fixes_of_results\.py:\d+ for jit\. ",
                 phase="trace",
             )
         )
