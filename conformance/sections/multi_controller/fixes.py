@@ -1,4 +1,4 @@
-"""What known issues say to write instead in jobs of several processes."""
+"""Fixes that known issues name, for jobs of several processes."""
 
 from __future__ import annotations
 

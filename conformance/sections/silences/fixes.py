@@ -1,4 +1,4 @@
-"""What known issues say to write instead of a map that fails."""
+"""Fixes that known issues name: programs in place of those that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What known issues say to do with meshes, shardings and arrays beside a map."""
+"""Fixes that known issues name, for meshes, shardings and arrays beside a map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What known issues say to do where one use of a mapped function makes the next one fail."""
+"""Fixes that known issues name: caches cleared between two uses of one function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What known issues say to do with what a mapped function, its results and its errors are."""
+"""Fixes that known issues name, for the attributes, results and errors of a mapped function."""
 
 from __future__ import annotations
 
