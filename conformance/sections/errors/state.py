@@ -348,3 +348,23 @@ def warm_wrapper(impl: Implementation, cluster: Cluster, mistake: Mistake) -> No
     go_wrong(cluster, scene)
     cluster.step(AFTER, scene.wrapper, *scene.fitting)
     cluster.step(AGAIN, scene.wrapper, *scene.fitting)
+
+
+@family(
+    "errors.state-after-error.{mistake}-cleared-wrapper",
+    mistake=MISTAKES,
+    only=lambda mistake: mistake.key == "other-order",
+    topologies=FOUR_PROCESSES,
+    needs=processes(2),
+    claim=CLAIM,
+    fixes="errors.state-after-error.other-order-same-wrapper",
+    title="After {mistake.text} and jax.clear_caches(), the same wrapper returns the right values.",
+    expect=lambda mistake: mistake.columns(after=mistake.right, after_again=mistake.right),
+)
+def cleared_wrapper(impl: Implementation, cluster: Cluster, mistake: Mistake) -> None:
+    """The wrapper that saw the error, with arguments that fit, and what it left behind cleared."""
+    scene = mistake.scene(impl, cluster)
+    go_wrong(cluster, scene)
+    jax.clear_caches()
+    cluster.step(AFTER, scene.wrapper, *scene.fitting)
+    cluster.step(AGAIN, scene.wrapper, *scene.fitting)

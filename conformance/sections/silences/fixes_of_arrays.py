@@ -46,18 +46,21 @@ def typed_rows(all_devices: Sequence[jax.Device], rows: Rows) -> jax.Array:
     return jax.device_put(rows, NamedSharding(explicit(all_devices, "i"), P("i")))
 
 
-def on_mesh(x: jax.Array, *spec: str) -> jax.Array:
-    """An array of an Explicit mesh, resharded over it."""
+def whole(x: jax.Array) -> NamedSharding:
+    """A copy on each device of the mesh on which an array is."""
     sharding: Any = x.sharding
-    resharded: jax.Array = jax.sharding.reshard(x, NamedSharding(sharding.mesh, P(*spec)))
+    return NamedSharding(sharding.mesh, P())
+
+
+def on_mesh(x: jax.Array) -> jax.Array:
+    """An array of an Explicit mesh, copied to all of its devices."""
+    resharded: jax.Array = jax.sharding.reshard(x, whole(x))
     return resharded
 
 
 def index_under_jit(x: jax.Array) -> Any:
     """An index of an array of an Explicit mesh, resharded to P(), under jit."""
-    sharding: Any = x.sharding
-    whole = NamedSharding(sharding.mesh, P())
-    return jax.jit(lambda x: jax.sharding.reshard(x, whole)[0])(x)
+    return jax.jit(lambda y: jax.sharding.reshard(y, whole(x))[0])(x)
 
 
 def in_shardings_twice(all_devices: Sequence[jax.Device], rows: Rows) -> Any:
@@ -75,11 +78,12 @@ def onto_another(all_devices: Sequence[jax.Device], x: Any) -> Any:
 
 
 def unreduced_sum(all_devices: Sequence[jax.Device], rows: Rows) -> Any:
-    """An array that is unreduced over the devices, with zeros on all but one, and its sum."""
+    """The sum of an array that is unreduced over the devices, with zeros on all but the last."""
     mesh = explicit(all_devices, "i")
+    last = all_devices[-1]
     shards = [
-        jax.device_put(rows if number == 0 else np.zeros_like(rows), device)
-        for number, device in enumerate(all_devices)
+        jax.device_put(rows if device == last else np.zeros_like(rows), device)
+        for device in all_devices
     ]
     sharding = NamedSharding(mesh, P(unreduced={"i"}))
     x = jax.make_array_from_single_device_arrays(rows.shape, sharding, shards)

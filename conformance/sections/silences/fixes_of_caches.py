@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 
-from conformance.sections.silences.fixing import COUNT, DEFAULTS, WIDTH, Rows
-from conformance.spec.columns import everywhere, of_new_pmap
+from conformance.sections.silences.fixing import DEFAULTS, WIDTH, Rows
+from conformance.spec.columns import everywhere
 from conformance.spec.expectation import raises, returns, steps
 from conformance.spec.family import table
 from conformance.worker.bodies import double, doubled
@@ -159,28 +159,3 @@ def failed_trace(impl: Implementation, cluster: Cluster, mended: Mended) -> None
     cluster.step("failing", function, rows)
     ready.append(True)
     cluster.step("again", mended.again(impl, function, body), rows)
-
-
-HALF = COUNT // 2
-
-
-@DEFAULTS.clause(
-    "silences.fix.cleared-after-a-failed-call",
-    claim="migrate-pmap.context-mesh",
-    title="After a call that was refused inside another map, a pmap works once caches are cleared.",
-    expect=of_new_pmap(
-        steps(
-            failing=raises(ValueError, "context mesh", phase="trace"),
-            again=returns(lambda place: place.all_rows(WIDTH)[:HALF] * 2, text="rows, doubled"),
-        ),
-        "legacy pmap may be called inside a map, and shard_map is no map of its own there",
-    ),
-)
-def cleared_after_a_failed_call(impl: Implementation, cluster: Cluster) -> None:
-    """A pmap that is called first inside another one, then by itself."""
-    function = impl.map(double(), "j", devices=cluster.devices[:HALF])
-    outer = impl.map(lambda x: function(x), "i", devices=cluster.devices[:2])
-    rows = cluster.rows(WIDTH)
-    cluster.step("failing", outer, rows.reshape(2, HALF, WIDTH))
-    jax.clear_caches()
-    cluster.step("again", function, rows[:HALF])
