@@ -42,6 +42,7 @@ from conformance.worker.jobs import POLL_S, Ended, Job, Place, end_all, reserve,
 
 IDLE_S = 120.0  # after which a server ends that nobody asks: it holds an import of jax, some 200 MB
 _READ_BY_IMPORT = ("JAX_", "XLA_", "TF_", "LD_")  # variables that the import looks at
+_COMPILES_WITH = ("jax._src.hijax", "jaxlib.mlir.dialects.builtin", "jaxlib.mlir.dialects.mhlo")
 _GREETING = b"ready\n"  # until it is sent, nothing of a job was started
 _MOST_REQUEST = 1 << 20  # bytes
 
@@ -323,8 +324,16 @@ def _as_started_by_a_shell() -> None:
     os.dup2(2, 1)
 
 
+def import_what_compiles() -> None:
+    """Import what JAX imports when it first compiles, which each forked process would import."""
+    for module in _COMPILES_WITH:
+        with contextlib.suppress(ImportError):  # JAX's own affair: another one may lack it
+            importlib.import_module(module)
+
+
 def _import_jax() -> None:
     importlib.import_module("jax")
+    import_what_compiles()
     # What is imported stays: nobody looks for garbage in it, and no page of it is copied for that.
     gc.collect()
     gc.freeze()

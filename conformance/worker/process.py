@@ -10,7 +10,6 @@ import contextlib
 import faulthandler
 import functools
 import hashlib
-import importlib
 import inspect
 import json
 import os
@@ -51,17 +50,11 @@ def main() -> None:
     run(settings, load(settings["catalogue"]))
 
 
-# What JAX imports when it first compiles: some ten of the seventy milliseconds of a worker's start.
-COMPILES_WITH = ("jax._src.hijax", "jaxlib.mlir.dialects.builtin", "jaxlib.mlir.dialects.mhlo")
-
-
 def load(names: Iterable[str]) -> loading.Catalogue:
     """Return the clauses that a worker may run; modules that the controller names are imported,
     never sent.
     """
-    for module in COMPILES_WITH:
-        with contextlib.suppress(ImportError):  # JAX's own affair: another one may lack it
-            importlib.import_module(module)
+    job_server.import_what_compiles()
     catalogue = loading.load(names)
     for package in _packages(catalogue):
         _version(package)  # kept: each worker that is forked would look for it again
