@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TypeVar
 
 from reports.analysis.effects.changed import GROUP_OF, Entry, Group, Upgrade, in_processes
+from reports.analysis.effects.edits import by_title
 from reports.analysis.effects.effect import SEVERE, Effect
 from reports.analysis.effects.hazards import hazards
 from reports.analysis.effects.pairs import Effects, Side
@@ -214,7 +215,7 @@ class UpgradeView:
     @cached_property
     def unknown(self) -> tuple[EntryView, ...]:
         """The effects without a known edit, but for the silent ones that are shown unfolded."""
-        above = self._silent[:MOST_SILENT]
+        above = [entry for some in self._silent[:MOST_SILENT] for entry in some]
         return tuple(
             entry_view(self.effects.results, self.found, one)
             for one in self.plan.unknown
@@ -232,18 +233,22 @@ class UpgradeView:
         return tuple(map(self._silent_view, self._silent))
 
     @cached_property
-    def _silent(self) -> list[Entry]:
-        """The entries of silent differences.
+    def _silent(self) -> list[list[Entry]]:
+        """The entries of silent differences, those of one known issue together.
 
         A milder known issue of the old side is no difference, if more tests show it now.
         """
         every = silently(self.effects.results, self.found)
-        return [one for one in every if one.effect in SEVERE or not self._of_both(one)]
+        some = (one for one in every if one.effect in SEVERE or not self._of_both(one))
+        return list(by_title(some).values())
 
-    def _silent_view(self, entry: Entry) -> EntryView:
+    def _silent_view(self, some: Sequence[Entry]) -> EntryView:
+        """Return the line of a known issue: by its first effect, and what else it does."""
+        entry, *others = some
         view = entry_view(self.effects.results, self.found, entry)
+        more = "also " + ", ".join(one.effect.words for one in others) if others else ""
         unfixed = "no tested fix" if entry in self.plan.unknown else ""
-        notes = "; ".join(filter(None, (self._before(entry), unfixed)))
+        notes = "; ".join(filter(None, (more, self._before(entry), unfixed)))
         return replace(view, title=f"{view.title} ({notes})") if notes else view
 
     def _before(self, entry: Entry) -> str:

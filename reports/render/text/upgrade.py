@@ -130,13 +130,14 @@ def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
         yield ""
         yield "Libraries"
         yield from (f"  {line}" for line in lines)
-    silent = silently(results, found)
+    silent = by_title(silently(results, found))
     if silent:
         yield ""
         yield f"What differs silently: {len(silent)}"
-        for entry in silent:
-            before = "" if entry.ran_before else "; raised before"
-            yield f"  {entry.title} ({entry.effect.words}{before})"
+        for title, some in silent.items():
+            effects = ", ".join(entry.effect.words for entry in some)
+            before = "" if some[0].ran_before else "; raised before"
+            yield f"  {title} ({effects}{before})"
     if known.unknown:
         yield ""
         yield f"Without a tested fix: {len(known.unknown)}"

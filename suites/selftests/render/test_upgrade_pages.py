@@ -328,6 +328,25 @@ def test_a_milder_issue_of_both_sides_is_no_silent_difference(tmp_path: Path) ->
     assert "Title of old" not in silent(ran("errors.b", old, moved, **how))
 
 
+def test_the_silent_effects_of_one_issue_are_one_line(tmp_path: Path) -> None:
+    how = {"verdict": "known deviation", "findings": [WRONG], "deviation": deviation(cause="new")}
+    moved = returned(leaf([1.0], sharding={"type": "SingleDeviceSharding", "devices": [0]}))
+    records = [*HEAD, cause("new"), program("errors.a"), program("errors.b")]
+    records += [ran(name, FROM, FINE) for name in ("errors.a", "errors.b")]
+    records += [ran("errors.a", TO, returned([2.0]), **how), ran("errors.b", TO, moved, **how)]
+    results, text = loaded(tmp_path, records), "Title of new"
+
+    page = tree(with_lines(render(results))[UPGRADE])
+    shown = text_in(page).partition("What differs silently")[2].partition("Everything")[0]
+    assert shown.count(text) == 1
+    assert f"{text} (also different sharding" in shown
+
+    sides = (side(results, FROM, "--from"), side(results, TO, "--to"))
+    lines = as_text(results, upgrade(Effects(results), *sides)).splitlines()
+    at = lines.index("What differs silently: 1")
+    assert lines[at + 1].strip().startswith(f"{text} (wrong values, different sharding")
+
+
 def test_what_is_silent_says_that_most_tests_raised_before(tmp_path: Path) -> None:
     old, new = "new_pmap@0.8.0", "new_pmap@0.9.0"
     how = {"verdict": "known deviation", "findings": [WRONG], "deviation": deviation(cause="new")}
