@@ -216,7 +216,6 @@ def luminance(colour: str) -> float:
                 "new pmap → NamedSharding",
                 "processes 0, 1, 2, 3",
                 "return impl.map(f)(x)",
-                "sha256:0123456789ab",
                 "What migrate-pmap.errors says.",
             ],
         ),
