@@ -262,7 +262,8 @@ def _durations(chosen: argparse.Namespace) -> int:
     from harness.running import tiers
 
     count = durations.write(options.expand(chosen.files))
-    print(f"{count} runs of {durations.LEAST_S} s and more: {tiers.FILE}")
+    least = f"{durations.LEAST_S} s, or {durations.LEAST_BUSY_S} s of CPU time, and more"
+    print(f"{count} runs of {least}: {tiers.FILE}")
     return DONE
 
 

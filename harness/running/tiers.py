@@ -28,7 +28,9 @@ CORE, FULL = "core", "full"
 TIERS = (CORE, FULL)
 
 HAS_LEGACY = SpecifierSet("<0.10", prereleases=True)
-UNKNOWN_S = 0.1  # of a run that the file of durations does not name
+# Of a run that the file of durations does not name.
+UNKNOWN_S = 0.1
+UNKNOWN_BUSY_S = 0.05
 WAITS_FROM_S = 2.0  # a shorter run is not worth a thread of its own
 # Share of its time in which it computes. What only lacked a core had more than this, on the busy
 # machines where durations are recorded.
@@ -51,7 +53,7 @@ class Duration:
     """How long a run took, and its CPU time: both in seconds."""
 
     seconds: float = UNKNOWN_S
-    busy_s: float = UNKNOWN_S
+    busy_s: float = UNKNOWN_BUSY_S
 
     @property
     def waits(self) -> bool:
@@ -99,8 +101,9 @@ def core(
     """Choose the runs that together show every fact, deviation entry and cause of `cells`.
 
     A fact is shown once under each implementation, on the newest target that has it, by the
-    shortest run on the kind of topology that the fact is about. An entry or a cause is shown by
-    one run on any target where it applies. `versions` is each target's JAX, None where unknown.
+    run that computes least, on the kind of topology that the fact is about. An entry or a cause is
+    shown by one run on any target where it applies. `versions` is each target's JAX, None where
+    unknown.
     """
     return _Choice(catalogue, versions, platform).choose(cells, entries)
 
@@ -138,7 +141,8 @@ class _Choice:
     def _cost(self, run: Run) -> tuple[bool, float, int, Run]:
         clause = self.catalogue.clauses[run.clause]
         asks_more = bool(clause.requires or clause.programs)
-        return asks_more, duration(run).seconds, _parsed(run.topology).processes, run
+        # By CPU time: what a run waits is no time of the others, which run beside it.
+        return asks_more, duration(run).busy_s, _parsed(run.topology).processes, run
 
     def _of_entries(self, entries: Sequence[Deviation]) -> Iterator[list[Run]]:
         """Yield the runs that show each entry and each known issue, rarest first."""

@@ -23,19 +23,20 @@ def written(tmp_path: Path, *cells: Record, known: object = None) -> dict[str, d
     return stored
 
 
-def runs() -> list[str]:
-    """The first clauses of two runs of the catalogue."""
-    return [ids[0] for ids in list(loading.load().runs.values())[:2]]
+def runs(count: int = 2) -> list[str]:
+    """The first clauses of some runs of the catalogue."""
+    return list(dict.fromkeys(ids[0] for ids in loading.load().runs.values()))[:count]
 
 
-def test_a_run_shorter_than_the_least_is_not_stored(tmp_path: Path) -> None:
-    slow, fast = runs()
+def test_a_run_that_takes_and_computes_less_than_the_least_is_not_stored(tmp_path: Path) -> None:
+    slow, busy, fast = runs(3)
     found = written(
         tmp_path,
-        cell(slow, seconds=durations.LEAST_S, cpu_seconds=0.25),
-        cell(fast, seconds=durations.LEAST_S / 2, cpu_seconds=0.25),
+        cell(slow, seconds=durations.LEAST_S, cpu_seconds=0.0),
+        cell(busy, seconds=0.25, cpu_seconds=durations.LEAST_BUSY_S),
+        cell(fast, seconds=0.25, cpu_seconds=durations.LEAST_BUSY_S / 2),
     )
-    assert found == {"4x2": {slow: [durations.LEAST_S, 0.2]}}
+    assert found == {"4x2": {slow: [durations.LEAST_S, 0.0], busy: [0.2, durations.LEAST_BUSY_S]}}
 
 
 def test_a_run_that_no_longer_exists_is_forgotten_and_others_stay(tmp_path: Path) -> None:
@@ -43,6 +44,7 @@ def test_a_run_that_no_longer_exists_is_forgotten_and_others_stay(tmp_path: Path
     found = written(
         tmp_path,
         cell(slow, seconds=2.0, cpu_seconds=1.0),
+        cell("errors.gone", seconds=2.0, cpu_seconds=1.0),
         known={"1x8": {other: [3.0, 1.0], "errors.gone": [9.0, 9.0]}},
     )
     assert found == {"1x8": {other: [3.0, 1.0]}, "4x2": {slow: [2.0, 1.0]}}
