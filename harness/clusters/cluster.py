@@ -284,11 +284,13 @@ class Cluster:
             self._receive(until, name)
         codes = self._codes(time.monotonic() + deadlines.DEATH_S)
         odd = [p for p, trouble in suspects.items() if not trouble.startswith((CLOSED, RAISED))]
-        first = [*odd, *(p for p in codes if p in suspects), *suspects][0]
-        states = self._examine(first)
+        likely = [*odd, *(p for p in codes if p in suspects), *suspects]
+        states = self._examine(likely[0])
+        first = postmortem.failed_first(likely, codes, states)
+        states = tuple(sorted(states, key=lambda one: one.process != first))
         stacks = {one.process: one.stack for one in states}
         ends = {p: ending(code, stacks[p])[0] for p, code in codes.items()}
-        how = suspects[first]
+        how = suspects.get(first, CLOSED)
         if how == CLOSED:
             how = ends.get(first, f"{CLOSED} and went on")
         rest = [f"process {p} {end}" for p, end in ends.items() if p != first]

@@ -6,15 +6,16 @@ stack, and the end of the output of each process.
 That the first to end is the odd one rests on what JAX does when a process goes, which the clauses
 `multi_controller.leaving.*` judge in each version: when process 0 goes the others are ended at
 once (`first-killed-between`), when another goes they are after a heartbeat's timeout
-(`killed-between`), and of one that raises nobody is told (`raises-between`). That a process which
-waits for its peers is not the odd one rests on `multi_controller.apart.*`.
+(`killed-between`), and of one that raises nobody is told (`raises-between`). Which end is heard of
+first depends on the machine, so one that JAX says it ended itself is not the odd one. That a
+process which waits for its peers is not rests on `multi_controller.apart.*`.
 """
 
 from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.worker.output import Evidence
@@ -22,6 +23,8 @@ from harness.clusters.connection import WorkerConnection
 from harness.clusters.launchers import Started
 
 PROBING = "in the probe"
+# What JAX says in the output of a process that it ends because another one is gone.
+ENDED_BY_JAX = "Terminating process because the JAX distributed service detected fatal errors"
 MISSING = "did not come up"
 
 # The signals whose stacks faulthandler writes, in its words.
@@ -89,6 +92,16 @@ def examine(
         return not one.state.startswith((PROBING, MISSING)), tops.count(top), "/jax/" in top
 
     return tuple(s for _, s in sorted(zip(tops, states, strict=True), key=oddness))
+
+
+def failed_first(
+    suspects: Sequence[int], ended: Iterable[int], states: Iterable[ProcessState]
+) -> int:
+    """Return the process that failed first: of `suspects`, the likeliest first, then of those that
+    `ended`; one that JAX ended, as another was gone, only if there is no other.
+    """
+    taken_along = {one.process for one in states if ENDED_BY_JAX in one.log}
+    return min((*suspects, *ended), key=taken_along.__contains__)
 
 
 def unseen(

@@ -8,7 +8,13 @@ import pytest
 from records import observation, raised, returned
 
 from harness.clusters.cluster import CaseResult
-from harness.clusters.postmortem import ClusterFault, ending
+from harness.clusters.postmortem import (
+    ENDED_BY_JAX,
+    ClusterFault,
+    ProcessState,
+    ending,
+    failed_first,
+)
 
 ABORTED = "Fatal Python error: Aborted\n\nThread 0x1 (most recent call first):\n"
 THEN_SEGFAULT = f'{ABORTED}  File "jax/_src/pmap.py"Fatal Python error: Segmentation fault\n'
@@ -54,3 +60,24 @@ def test_the_first_fatal_signal_is_the_cause(code: int, stack: str, name: str) -
 
 def test_an_exit_status_is_no_signal() -> None:
     assert ending(1, ABORTED) == ("exited with status 1", None)
+
+
+@pytest.mark.parametrize(
+    ("suspects", "ended", "taken_along", "first"),
+    [
+        ([1], [1, 0], [1], 0),  # heard of first, but ended as the other was gone
+        ([1], [1, 0], [], 1),
+        ([1, 0], [0, 1], [0], 1),
+        ([1], [1], [1], 1),  # whom it lost is on no host that is seen
+        ([2, 1], [2, 1, 0], [2, 1, 0], 2),
+        ([1], [], [], 1),  # disconnected, and went on
+    ],
+)
+def test_a_process_that_jax_ended_did_not_fail_first(
+    suspects: list[int], ended: list[int], taken_along: list[int], first: int
+) -> None:
+    states = [
+        ProcessState(p, "exited", log=f"F client.h:80] {ENDED_BY_JAX}." if p in taken_along else "")
+        for p in range(3)
+    ]
+    assert failed_first(suspects, ended, states) == first
