@@ -317,13 +317,14 @@ def on_halves(impl: Implementation, cluster: Cluster, halves: Halves) -> None:
         return jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec)(x)
 
     function = impl.adopt(jax.jit(mapped, static_argnums=1), "jit(shard_map)")
+    within = jax.set_mesh if halves.context else nullcontext
 
     def calls() -> Any:
         counts = []
         for part in (cluster.devices[:4], cluster.devices[4:]):
             mesh = jax.sharding.Mesh(np.array(part), ("i",))
             rows = jax.device_put(cluster.rows(WIDTH)[:4], jax.sharding.NamedSharding(mesh, spec))
-            with jax.set_mesh(mesh) if halves.context else nullcontext():
+            with within(mesh):
                 for _ in range(2):
                     jax.block_until_ready(function(rows, None if halves.context else mesh))
                     counts.append(len(traces))
