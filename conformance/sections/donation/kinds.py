@@ -41,9 +41,9 @@ INCOMPATIBLE = raises(
     ValueError, "Received incompatible devices for jitted computation", phase="lower"
 )
 
-OF_TWO = "a process does not see how many others there are, so 2x2 stands for these"
-UNDER_JIT = "indexing.under-jit.psum tests what a map under jit spans in several processes"
-HALF = "in several processes, half of the devices belong to other processes"
+OF_TWO = "two processes are several: no process sees how many others there are"
+UNDER_JIT = "what a map under jit spans in several processes is indexing.under-jit.psum's question"
+HALF = "half of the devices of several processes are other processes: a map of its own kind"
 
 
 @dataclass(frozen=True, slots=True)
