@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
+
 import conformance.model.records as model
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
@@ -25,6 +27,7 @@ from harness.running.cells import CellId
 RED = (Verdict.DEVIATES, Verdict.CRASHED, Verdict.HUNG, Verdict.FLAKY)
 MOST_NAMED = 10  # records or clauses, in the message that refuses them
 OF_ANOTHER_PROGRAM = "of another program"
+NOTHING_RAN = (Verdict.NOT_APPLICABLE, Verdict.REMOVED)  # whatever the program is now
 
 
 class RefusedError(ResultsError):
@@ -52,9 +55,14 @@ class JudgedAgain:
         return True
 
     def kept(self, cell: model.Cell, target: model.Target) -> model.Cell:
-        """Return the record with today's verdict; LeftOut if the program has changed since."""
-        if cell.program != self.programs.get(cell.clause, cell.program):
-            raise LeftOut(OF_ANOTHER_PROGRAM)
+        """Return the record with today's verdict; LeftOut if the program that ran has changed
+        since.
+        """
+        program = self.programs.get(cell.clause, cell.program)
+        if cell.program != program:
+            if cell.verdict not in NOTHING_RAN:
+                raise LeftOut(OF_ANOTHER_PROGRAM)
+            cell = replace(cell, program=program)
         try:
             record = self.judge(cell, target)
         except CannotJudge as error:

@@ -261,3 +261,19 @@ def test_where_nothing_may_be_red_nothing_is_written(tmp_path: Path) -> None:
     )
     with pytest.raises(ResultsError, match=r"^1 records "):
         rejudge([slow], tmp_path / "other.jsonl", silent, no_red=True)
+
+
+def test_a_cell_of_which_nothing_ran_is_not_lost_with_its_program(tmp_path: Path) -> None:
+    """An implementation that a version lacks is lacking, whatever the clause runs elsewhere."""
+    old = written(tmp_path / "a.jsonl", "a", (GOOD, observations()))
+    give_an_earlier_program(old)
+    lines = [json.loads(line) for line in old.read_text().splitlines()]
+    for one in lines:
+        one |= {"verdict": "removed", "observations": []} if one["kind"] == "cell" else {}
+    old.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    once, twice = tmp_path / "once.jsonl", tmp_path / "twice.jsonl"
+    rejudge([old], once, silent, no_lost=True)
+    rejudge([once], twice, silent, no_lost=True)
+    assert cells_of(once) == cells_of(twice) == [(GOOD.id, Verdict.REMOVED)]
+    (cell,) = (one for _, one in records(twice) if isinstance(one, Cell))
+    assert cell.program != "0" * 16
