@@ -325,7 +325,7 @@ def _as_started_by_a_shell() -> None:
 
 
 def import_what_compiles() -> None:
-    """Import what JAX imports when it first compiles, which each forked process would import."""
+    """Import what JAX imports when it first compiles, so that no forked process has to."""
     for module in _COMPILES_WITH:
         with contextlib.suppress(ImportError):  # JAX's own affair: another one may lack it
             importlib.import_module(module)

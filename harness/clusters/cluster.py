@@ -287,7 +287,7 @@ class Cluster:
         likely = [*odd, *(p for p in codes if p in suspects), *suspects]
         states = self._examine(likely[0])
         first = postmortem.failed_first(likely, codes, states)
-        states = tuple(sorted(states, key=lambda one: one.process != first))
+        states = postmortem.at_front(first, states)
         stacks = {one.process: one.stack for one in states}
         ends = {p: ending(code, stacks[p])[0] for p, code in codes.items()}
         how = suspects.get(first, CLOSED)

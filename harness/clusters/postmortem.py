@@ -82,7 +82,7 @@ def examine(
         for w, seen in zip(workers, evidence, strict=True)
     ]
     if first is not None:
-        return tuple(sorted(states, key=lambda s: s.process != first))
+        return at_front(first, states)
     tops = [frame(s.stack) for s in states]
 
     def oddness(pair: tuple[str, ProcessState]) -> tuple[bool, int, bool]:
@@ -94,11 +94,16 @@ def examine(
     return tuple(s for _, s in sorted(zip(tops, states, strict=True), key=oddness))
 
 
+def at_front(process: int, states: Iterable[ProcessState]) -> tuple[ProcessState, ...]:
+    """Return states with that of `process` first, the others in their order."""
+    return tuple(sorted(states, key=lambda one: one.process != process))
+
+
 def failed_first(
     suspects: Sequence[int], ended: Iterable[int], states: Iterable[ProcessState]
 ) -> int:
-    """Return the process that failed first: of `suspects`, the likeliest first, then of those that
-    `ended`; one that JAX ended, as another was gone, only if there is no other.
+    """Return the process that failed first: the first of `suspects`, then of those that `ended`,
+    that JAX did not end because another was gone. If it ended all of them, the first suspect.
     """
     taken_along = {one.process for one in states if ENDED_BY_JAX in one.log}
     return min((*suspects, *ended), key=taken_along.__contains__)

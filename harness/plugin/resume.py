@@ -15,7 +15,7 @@ import conformance.model.records as model
 from conformance.judging.rejudging import CannotJudge, Rejudging
 from conformance.model.verdicts import Verdict
 from harness.plugin.session import Session
-from harness.results.gathering import LeftOut
+from harness.results.gathering import OF_ANOTHER_PROGRAM, LeftOut
 from harness.running.cells import CellId
 from harness.targets.interpreters import NoAnswerError, facts
 from harness.targets.target import Target, TargetError
@@ -52,7 +52,7 @@ class Today:
         if cell.verdict in (Verdict.NOT_RUN, Verdict.FLAKY):
             raise LeftOut(f"{cell.verdict} then")
         if cell.program != self.programs[cell.clause]:
-            raise LeftOut("of another program")
+            raise LeftOut(OF_ANOTHER_PROGRAM)
         self._same_target(cell.clause, target)
         try:
             record = self.judge(cell, target)

@@ -34,6 +34,9 @@ CANNOT_BE_USED = (
 )
 
 
+OF_ANOTHER_PROGRAM = "of another program"  # why a cell is left out whose program changed
+
+
 class LeftOut(Exception):
     """A recorded cell that is not kept; the message gives the reason in a few words, which are
     counted.

@@ -20,13 +20,12 @@ from conformance.judging import deviations
 from conformance.judging.rejudging import CannotJudge, Rejudging
 from conformance.model.verdicts import Verdict
 from conformance.store.errors import ResultsError
-from harness.results.gathering import Gathered, LeftOut, gather
+from harness.results.gathering import OF_ANOTHER_PROGRAM, Gathered, LeftOut, gather
 from harness.results.recorder import Recorder
 from harness.running.cells import CellId
 
 RED = (Verdict.DEVIATES, Verdict.CRASHED, Verdict.HUNG, Verdict.FLAKY)
 MOST_NAMED = 10  # records or clauses, in the message that refuses them
-OF_ANOTHER_PROGRAM = "of another program"
 NOTHING_RAN = (Verdict.NOT_APPLICABLE, Verdict.REMOVED)  # whatever the program is now
 
 

@@ -141,7 +141,7 @@ class _Choice:
     def _cost(self, run: Run) -> tuple[bool, float, int, Run]:
         clause = self.catalogue.clauses[run.clause]
         asks_more = bool(clause.requires or clause.programs)
-        # By CPU time: what a run waits is no time of the others, which run beside it.
+        # By CPU time: while a run waits, others run beside it.
         return asks_more, duration(run).busy_s, _parsed(run.topology).processes, run
 
     def _of_entries(self, entries: Sequence[Deviation]) -> Iterator[list[Run]]:

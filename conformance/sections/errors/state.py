@@ -362,7 +362,7 @@ def warm_wrapper(impl: Implementation, cluster: Cluster, mistake: Mistake) -> No
     expect=lambda mistake: mistake.columns(after=mistake.right, after_again=mistake.right),
 )
 def cleared_wrapper(impl: Implementation, cluster: Cluster, mistake: Mistake) -> None:
-    """The wrapper that saw the error, with arguments that fit, and what it left behind cleared."""
+    """The wrapper that saw the error, with arguments that fit, after caches were cleared."""
     scene = mistake.scene(impl, cluster)
     go_wrong(cluster, scene)
     jax.clear_caches()

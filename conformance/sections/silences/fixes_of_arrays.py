@@ -47,7 +47,7 @@ def typed_rows(all_devices: Sequence[jax.Device], rows: Rows) -> jax.Array:
 
 
 def whole(x: jax.Array) -> NamedSharding:
-    """A copy on each device of the mesh on which an array is."""
+    """The sharding by which each device of an array's mesh has a copy of the array."""
     sharding: Any = x.sharding
     return NamedSharding(sharding.mesh, P())
 
