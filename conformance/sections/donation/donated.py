@@ -8,10 +8,12 @@ compared with the output's.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from conformance.sections.donation.arrays import Given
@@ -22,16 +24,18 @@ from conformance.spec.columns import Columns, everywhere, of_new_pmap, of_pmaps,
 from conformance.spec.combining import of_result
 from conformance.spec.defaults import Defaults
 from conformance.spec.emissions import log_record, warning
-from conformance.spec.expectation import every, noted, steps
+from conformance.spec.expectation import every, noted, returns, steps, twice
 from conformance.spec.expected import Expectation
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step
-from conformance.spec.topology import Place
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, Place
 from conformance.worker.protocols import Cluster, Implementation
 
 ZERO_COPY = "migrate-pmap.donation-zero-copy"
 COPIES = "migrate-pmap.donation-mismatch-copies-and-deletes"
 
+WEIGHTS = np.arange(WIDTH, dtype=np.float32)
 DELETED = "donated deleted"  # of each donated array, whether it is
 KEPT = "kept deleted"
 UNHARMED = "unharmed"  # of each array that is not deleted, whether its values are unchanged
@@ -363,3 +367,36 @@ def donated_to_two_calls(impl: Implementation, cluster: Cluster, kind: Kind) -> 
         results: list[Any] = []
         cluster.step(name, lambda c=call, r=results: r.append(c.made(function)) or r[0])
         note_donation(cluster, call, before, results)
+
+
+@described("the rows and the weights, doubled")
+def both_doubled(place: Place) -> Any:
+    return place.rows(WIDTH) * 2, WEIGHTS * 2
+
+
+@DEFAULTS.clause(
+    "donation.copied.unmapped-after-a-call",
+    claim=COPIES,
+    title="A donated unmapped argument that is on one device, after a call with a NumPy array.",
+    topologies=ONE_AND_SEVERAL,
+    fresh=True,  # a process may not survive it
+    deadline_s=6.0,
+    expect=of_pmaps(
+        twice(returns(both_doubled)),
+        "shard_map takes global arrays",
+    ),
+)
+def unmapped_after_a_call(impl: Implementation, cluster: Cluster) -> None:
+    """Call a mapped function that donates its weights, with NumPy's and with an array."""
+    function = impl.map(
+        lambda x, w: (x * 2, w * 2), in_axes=(0, None), out_axes=(0, None), donate_argnums=(1,)
+    )
+    given = jnp.asarray(WEIGHTS)
+
+    def call(weights: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of a copy, and of what is not donated
+            return function(cluster.rows(WIDTH), weights)
+
+    cluster.step("first call", call, WEIGHTS)
+    cluster.step("second call", call, given)

@@ -8,8 +8,13 @@ message was reworded, both texts are listed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from conformance.sections.drop_in import (
     NP,
@@ -25,8 +30,9 @@ from conformance.sections.drop_in.wrong_calls import (
     WRONG,
     Wrong,
 )
-from conformance.spec.clause import devices
+from conformance.spec.clause import clause, devices
 from conformance.spec.columns import of_jax
+from conformance.spec.expectation import raises, returns, steps
 from conformance.spec.family import family
 from conformance.worker.protocols import Cluster, Implementation
 
@@ -59,3 +65,46 @@ def refused(impl: Implementation, cluster: Cluster, wrong: Wrong, stacking: Stac
         cluster.step(step, call, replacement, stacking.stack)
     if original is not None:
         cluster.step(ORIGINAL, call, original)
+
+
+# --- Shards that are put one by one ---------------------------------------------------------------
+
+
+def put_one_by_one(shards: Sequence[Any], there: Sequence[Any]) -> Any:
+    """An array of shards, each put on its device."""
+    pairs = zip(shards, there, strict=True)
+    arrays = [jax.device_put(shard[None], device) for shard, device in pairs]
+    sharding = NamedSharding(Mesh(np.array(there), ("i",)), P("i"))
+    shape = (len(there), *shards[0].shape)
+    return jax.make_array_from_single_device_arrays(shape, sharding, arrays)
+
+
+@clause(
+    "drop_in.refusals.put-one-by-one",
+    claim=SILENT,
+    title="Shards put on zip(shards, devices, strict=True) and joined by "
+    "make_array_from_single_device_arrays: other numbers and dtypes of shards are refused.",
+    fixes="drop_in.refusals.sharded.twice-the-shards",
+    needs=devices(8),
+    left_out=NO_OTHER_PROCESS,
+    expect=of_jax(
+        steps(
+            one_each=returns(lambda place: place.rows(WIDTH), text="the shards"),
+            twice_as_many=raises(ValueError, r"^zip\(\) argument 2 is shorter than argument 1$"),
+            half_as_many=raises(ValueError, r"^zip\(\) argument 2 is longer than argument 1$"),
+            of_two_dtypes=raises(
+                ValueError,
+                "^Input buffers to `Array` must have matching dtypes. Got int32, expected float32",
+            ),
+        )
+    ),
+)
+def one_by_one(impl: Implementation, cluster: Cluster) -> None:
+    """A shard for each device; then too many, too few, and the last of another dtype."""
+    there = cluster.local_devices
+    shards = list(cluster.rows(WIDTH))
+    mixed = [*shards[:-1], shards[-1].astype(np.int32)]
+    cluster.step("one each", put_one_by_one, shards, there)
+    cluster.step("twice as many", put_one_by_one, shards * 2, there)
+    cluster.step("half as many", put_one_by_one, shards[:4], there)
+    cluster.step("of two dtypes", put_one_by_one, mixed, there)

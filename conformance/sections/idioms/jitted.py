@@ -13,8 +13,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import PartitionSpec as P
 
 from conformance.sections.idioms import (
+    AXIS,
     BATCH,
     DESCENT,
     FLOAT_BYTES,
@@ -261,6 +263,18 @@ def chains(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     return lambda n: sample(sharded(impl, cluster.rows() * n))
 
 
+def chains_apart(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
+    """Each device's chain grows until it is done, in a shard_map of a vmap: a loop of its own."""
+
+    def body(state: Any) -> Any:
+        start = state, jnp.int32(0)
+        return jax.lax.while_loop(lambda c: c[0] < LIMIT, lambda c: (c[0] * 1.5, c[1] + 1), start)
+
+    chain, rows = watch.traced(jax.vmap(body)), P(AXIS)
+    sample = jax.jit(jax.shard_map(chain, mesh=impl.mesh(AXIS), in_specs=rows, out_specs=rows))
+    return lambda n: sample(sharded(impl, cluster.rows() * n))
+
+
 def kernel_chains(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """One chain for each row under vmap, its state kept on its device between steps."""
 
@@ -341,6 +355,12 @@ JITTED: Mapping[str, Idiom] = table(
         lambda place: {"collective-permute": WIDTH * FLOAT_BYTES},
     ),
     Idiom("chains", "Chains of unequal length", chains, grown),
+    Idiom(
+        "chains-apart",
+        "Chains of unequal length in a shard_map of a vmap",
+        chains_apart,
+        grown,
+    ),
     Idiom(
         "kernel-chains",
         "Chains of a sampling kernel, with keys split on the host,",

@@ -101,6 +101,22 @@ def metrics_by_flax(impl: Implementation, cluster: Cluster, watch: Watch) -> Tur
     return turn
 
 
+def metrics_on_the_host(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
+    """One copy of each step's metrics is fetched, and NumPy stacks them."""
+    step = impl.map(watch.traced(descend()), AXIS)
+    weights = zeros(impl, cluster)
+    kept: list[Any] = []
+
+    def turn(n: int) -> Any:
+        nonlocal weights
+        weights, loss = step(weights, *batch(impl, cluster, n))
+        kept.append({"loss": loss})
+        first = jax.tree.map(lambda value: value.addressable_data(0).squeeze(0), kept)
+        return jax.tree.map(lambda *values: np.stack(values), *jax.device_get(first))
+
+    return turn
+
+
 def losses_so_far(place: Place, n: int) -> Any:
     """The losses of all steps."""
     return {"loss": np.array([descent(place, k)[1] for k in range(1, n + 1)], np.float32)}
@@ -246,6 +262,14 @@ LIBRARIES: Mapping[str, Idiom] = table(
         order=None,
         compiles=True,  # the stack of so many metrics is a program of its own
         requires=("flax",),
+    ),
+    Idiom(
+        "metrics-on-the-host",
+        "Metrics of all steps, fetched and stacked by NumPy,",
+        metrics_on_the_host,
+        losses_so_far,
+        lambda place: DESCENT,
+        order=None,
     ),
     Idiom(
         "flax-train-state",

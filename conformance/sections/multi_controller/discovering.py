@@ -265,3 +265,26 @@ def without_package(impl: Implementation, cluster: Cluster) -> None:
     installed.
     """
     cluster.step(JOB, lambda: answers(run_text(WITHOUT_PACKAGE, PODS_JOB, CASE="no-package")))
+
+
+# The arguments that the program is given, passed on.
+ALL_GIVEN = f"""{KUBERNETES}{IMPORTS}
+jax.distributed.initialize(sys.argv[1], int(pods), int(pod))
+{SAY}"""
+
+
+@clause(
+    "multi_controller.launch.kubernetes.without-package.all-given",
+    claim="multi-process.launch-kubernetes",
+    title="In a pod where only JAX is installed, `initialize` with coordinator_address, "
+    "num_processes and process_id starts the job.",
+    fixes="multi_controller.launch.kubernetes.without-package",
+    topologies=ONE_PROCESS,
+    left_out=NO_CLUSTER,
+    deadline_s=DEADLINE_S,
+    on_cpu=True,
+    expect=of_jax(one_job(PODS)),
+)
+def all_given(impl: Implementation, cluster: Cluster) -> None:
+    """`initialize` with all arguments in the pods of an indexed Job where only JAX is installed."""
+    cluster.step(JOB, lambda: answers(run_text(ALL_GIVEN, PODS_JOB, CASE="no-package")))

@@ -14,11 +14,21 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.spec.clause import processes
+from conformance.sections.multi_controller.fates import (
+    BEGIN,
+    COMPUTE,
+    DEADLINE_S,
+    FATAL,
+    OF_A_JOB,
+    ends,
+    run,
+)
+from conformance.spec.clause import clause, processes
 from conformance.spec.columns import of_jax, of_pmaps
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import returns, twice
+from conformance.spec.expectation import every, returns, twice
 from conformance.spec.family import table
+from conformance.spec.releases import by_release
 from conformance.spec.texts import described
 from conformance.spec.topology import SEVERAL_PROCESSES, Place
 from conformance.worker.bodies import double
@@ -126,3 +136,46 @@ NARROWED: Mapping[str, Narrowed] = table(
 def narrowed_first(impl: Implementation, cluster: Cluster, narrowed: Narrowed) -> None:
     """Values of 64 bits, replicated over the devices of all processes."""
     cluster.twice(lambda x: narrowed.put(x, over_all(cluster)), THIRD)
+
+
+# --- A process that waits for one that does not come ----------------------------------------------
+
+TIMEOUT_FLAG = "--xla_cpu_collective_timeout_seconds=5"
+LATE = """
+if number == 1:
+    wait_for("raised")
+else:
+    attempt("again", lambda: total(x))
+    say("raised")
+print("done", flush=True)
+"""
+# By the process's own end, and by the loss of the other.
+REJECTED = rf"(exit 1|SIGABRT)( \| {FATAL})?"
+TIMED_OUT = (
+    r"\w+Error UNKNOWN: .*Gloo all-reduce failed: .* "
+    "Timed out waiting 5000ms for recv operation to complete"
+)
+
+
+@clause(
+    "multi_controller.fix.collective-timeout",
+    claim="pmap-silence.misaligned-barriers",
+    title="With `--xla_cpu_collective_timeout_seconds`, a process raises in a collective that "
+    "another one does not reach.",
+    on_cpu=True,
+    left_out=OF_A_JOB,
+    deadline_s=DEADLINE_S,
+    expect=of_jax(
+        by_release(
+            "0.8.2",
+            before=every(*(ends(n, REJECTED, "ends before the first sum") for n in range(2))),
+            since=every(
+                ends(0, rf"exit 0 \| sum 3\.0 \| again {TIMED_OUT} \| done", "raises, and goes on"),
+                ends(1, r"exit 0 \| sum 3\.0 \| done", "goes on"),
+            ),
+        )
+    ),
+)
+def collective_timeout(impl: Implementation, cluster: Cluster) -> None:
+    """Process 1 waits until process 0 has raised in the second sum."""
+    run(cluster, BEGIN + COMPUTE + LATE, XLA_FLAGS=TIMEOUT_FLAG)

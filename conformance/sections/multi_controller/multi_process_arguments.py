@@ -16,7 +16,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.sections.multi_controller.maps import OWN
-from conformance.spec.clause import processes
+from conformance.spec.clause import clause, processes
 from conformance.spec.columns import Columns, of_pmaps
 from conformance.spec.expectation import raises, returns, twice
 from conformance.spec.expected import Expectation
@@ -116,6 +116,24 @@ def unmapped(impl: Implementation, cluster: Cluster, whole: Whole) -> None:
     """Map this process's rows and its own unmapped value."""
     function = impl.map(add_and_sum(), in_axes=(0, None))
     cluster.twice(function, cluster.rows(WIDTH), whole.of(impl, value(cluster)))
+
+
+@clause(
+    "multi_controller.multi-process-unmapped.number-differentiated",
+    claim="pmap-silence.transforms-span-processes",
+    title="jax.jvp of a map by a Python number with `in_axes=None`.",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=of_pmaps(
+        twice(returns(lambda place: [place.rows(WIDTH) * 2, place.rows(WIDTH)])),
+        ONE_VALUE,
+    ),
+)
+def differentiated(impl: Implementation, cluster: Cluster) -> None:
+    """The rows times a number, and the derivative by it: in the body nothing communicates."""
+    function = impl.map(lambda x, w: x * w, in_axes=(0, None))
+    rows = cluster.rows(WIDTH)
+    cluster.twice(lambda w: [*jax.jvp(lambda v: function(rows, v), (w,), (1.0,))], 2.0)
 
 
 # --- Global arrays --------------------------------------------------------------------------------

@@ -59,6 +59,42 @@ def first_collective(impl: Implementation, cluster: Cluster) -> None:
     cluster.step(JOB, lambda: answers(run_text(program, Topology(2, 1))))
 
 
+# As the known issue's page has it: what is written to the standard output's descriptor goes to the
+# standard error, except by Python.
+KEPT_APART = """
+keep = os.dup(1); os.dup2(2, 1); sys.stdout = os.fdopen(keep, "w", buffering=1)
+"""
+SAID = """
+print("said")
+sys.stdout = sys.__stdout__
+"""
+
+
+@clause(
+    "multi_controller.printing.to-standard-error",
+    claim="pmap-silence.nothing-else-is-printed",
+    title="With the standard output's descriptor on the standard error, a process's standard "
+    "output is what Python prints.",
+    fixes="multi_controller.printing.first-collective",
+    left_out=OF_A_JOB,
+    deadline_s=DEADLINE_S,
+    on_cpu=True,
+    expect=of_jax(
+        in_steps(
+            returns(lambda place: [np.array([1])] * 2, text="the one line of each process"), JOB
+        )
+    ),
+)
+def to_standard_error(impl: Implementation, cluster: Cluster) -> None:
+    """Two processes that sum over their devices and print a line."""
+    program = (
+        f"{IMPORTS}{REDIRECTED}{KEPT_APART}"
+        "jax.distributed.initialize(*sys.argv[1:2], *map(int, sys.argv[2:]))"
+        f"{SUMMED}{SAID}{COUNTED}"
+    )
+    cluster.step(JOB, lambda: answers(run_text(program, Topology(2, 1))))
+
+
 LATE = f"""{IMPORTS}
 counts = [jax.device_count()]
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"

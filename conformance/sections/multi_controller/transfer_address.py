@@ -131,6 +131,29 @@ def put(impl: Implementation, cluster: Cluster, put: Put) -> None:
     run(cluster, program, TWO_BY_TWO, quiet_s=SHORT_S)
 
 
+# A number in place of the default, None, which jaxlib 0.7.0 refuses.
+SIZE = 'jax.config.update("jax_cross_host_transfer_transfer_size", 268435456)\n'
+
+
+@clause(
+    "multi_controller.transfer-size.given",
+    claim=EQUAL,
+    title="With `jax_cross_host_transfer_transfer_size` beside the address, an array is put from "
+    "one half of the devices to the other.",
+    fixes="multi_controller.transfer-address.halves",
+    left_out=OF_A_JOB,
+    on_cpu=True,
+    expect=of_jax(
+        every(*(prints_lines(n, "made", f"put {one}") for n, one in enumerate(PUTS["halves"].held)))
+    ),
+    deadline_s=DEADLINE_S,
+)
+def size_given(impl: Implementation, cluster: Cluster) -> None:
+    """A free port in each process and a transfer size; an array is put."""
+    put_half = f'attempt("put", lambda: {PUTS["halves"].code})\n'
+    run(cluster, BEGIN + FREE_PORT + SIZE + ADDRESS + put_half, TWO_BY_TWO, quiet_s=SHORT_S)
+
+
 # --- Unsupported with any address -----------------------------------------------------------------
 
 NOT_HERE = (

@@ -333,6 +333,28 @@ def float0_returned(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(call)
 
 
+@described("the integers of this process's rows")
+def integers(place: Place) -> Any:
+    return place.rows(WIDTH, dtype=np.int32).astype(np.float32)
+
+
+@DEFAULTS.clause(
+    "silences.fix.float0-left-out",
+    title="A map of a gradient by a float and an integer argument that returns the float's alone.",
+    fixes="silences.dtype.float0-returned",
+    needs=devices(2),
+    topologies=("1x8", "2x2"),
+    left_out="two processes show what several do",
+    expect=everywhere(in_steps(returns(integers), *TWICE)),
+)
+def float0_left_out(impl: Implementation, cluster: Cluster) -> None:
+    """The gradient with respect to an integer argument stays in the body."""
+    gradients = jax.grad(lambda x, n: (x * n).sum(), argnums=(0, 1), allow_int=True)
+    function = impl.map(lambda x, n: gradients(x, n)[0])
+    given = [impl.given(cluster.rows(WIDTH, dtype=kind)) for kind in (np.float32, np.int32)]
+    cluster.twice(function, *given)
+
+
 @DEFAULTS.clause(
     "silences.dtype.float0-passed",
     fact="silences.dtype.float0",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import jax
 
 from conformance.sections.silences.fixing import DEFAULTS, WIDTH, Rows
-from conformance.spec.columns import everywhere
-from conformance.spec.expectation import raises, returns, steps
+from conformance.spec.columns import everywhere, of_pmaps
+from conformance.spec.expectation import every, noted, raises, returns, steps, twice
 from conformance.spec.family import table
 from conformance.worker.bodies import double, doubled
+from conformance.worker.compiling import compilations
 from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 TRANSFORMS = "pmap-silence.transforms-of-the-map"
@@ -159,3 +161,57 @@ def failed_trace(impl: Implementation, cluster: Cluster, mended: Mended) -> None
     cluster.step("failing", function, rows)
     ready.append(True)
     cluster.step("again", mended.again(impl, function, body), rows)
+
+
+AGAIN = "compiled again"
+NOTHING_AGAIN = every(
+    twice(returns(doubled(WIDTH))),
+    steps(second_call=noted(AGAIN, "compiles nothing", lambda _, seen: seen == 0)),
+)
+
+
+def call_twice(cluster: Cluster, function: Callable[[Any], Any]) -> None:
+    """Two calls, and how many programs the second compiled."""
+    made = compilations()
+    cluster.step("first call", function, cluster.rows(WIDTH))
+    before = len(made)
+    cluster.step("second call", function, cluster.rows(WIDTH))
+    cluster.note(AGAIN, len(made) - before)
+
+
+@DEFAULTS.clause(
+    "silences.fix.checkpointed-once",
+    claim="pmap-silence.retraces",
+    title="A mapped function in one jax.checkpoint, made before the calls, compiles once.",
+    expect=everywhere(NOTHING_AGAIN),
+)
+def checkpointed_once(impl: Implementation, cluster: Cluster) -> None:
+    """Two calls of one checkpointed function around a map."""
+    function = impl.map(double())
+    call_twice(cluster, jax.checkpoint(lambda x: function(x)))
+
+
+def pallas_doubled(x: Any) -> Any:
+    """A row plus itself, by an interpreted Pallas kernel."""
+    from jax.experimental import pallas
+
+    def kernel(row: Any, out: Any) -> None:
+        out[...] = row[...] + row[...]
+
+    shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return pallas.pallas_call(kernel, out_shape=shape, interpret=True)(x)
+
+
+@DEFAULTS.clause(
+    "silences.fix.pallas-tpu-imported",
+    claim="pmap-silence.foreign-code",
+    title="After an import of jax.experimental.pallas.tpu, the first Pallas program of a process "
+    "compiles once.",
+    fresh=True,
+    requires=("absl-py",),  # up to JAX 0.11.1 that import needs it
+    expect=of_pmaps(NOTHING_AGAIN, "shard_map refuses an interpreted kernel under check_vma"),
+)
+def pallas_imported(impl: Implementation, cluster: Cluster) -> None:
+    """Two calls of a map of a Pallas kernel."""
+    importlib.import_module("jax.experimental.pallas.tpu")
+    call_twice(cluster, impl.map(pallas_doubled))

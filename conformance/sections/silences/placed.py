@@ -69,6 +69,9 @@ def _on_all(place: Place, sharding: Mapping[str, Any]) -> bool:
     return len(sharding["devices"]) == place.topology.devices_per_process
 
 
+LOCAL_PUT = "the fix is for programs of one process"
+
+
 @clause(
     "silences.of-map.vmap-placed",
     claim="pmap-silence.transforms-of-the-map",
@@ -89,3 +92,47 @@ def vmap_placed(impl: Implementation, cluster: Cluster) -> None:
     rows = cluster.rows(WIDTH)
     function = impl.map(double())
     cluster.twice(jax.vmap(lambda x: function(x)), np.stack([rows, rows * 10]))
+
+
+@clause(
+    "silences.fix.vmap-put-on-one-device",
+    claim="pmap-silence.transforms-of-the-map",
+    title="device_put puts the result of a vmap of a map on one device.",
+    fixes="silences.of-map.vmap-placed",
+    needs=devices(COUNT),
+    left_out=LOCAL_PUT,
+    expect=everywhere(
+        every(
+            twice(returns(stacked)),
+            sharded("on the first device", lambda _, seen: seen["devices"] == [0]),
+        )
+    ),
+)
+def vmap_put(impl: Implementation, cluster: Cluster) -> None:
+    """A vmap over a new leading axis of a mapped function's argument, put on one device."""
+    rows = cluster.rows(WIDTH)
+    function, first = impl.map(double()), cluster.local_devices[0]
+
+    def put(both: Any) -> Any:
+        return jax.device_put(jax.vmap(lambda x: function(x))(both), first)
+
+    cluster.twice(put, np.stack([rows, rows * 10]))
+
+
+@clause(
+    "silences.fix.vmap-in-the-map",
+    claim="pmap-silence.transforms-of-the-map",
+    title="A map of a vmap with in_axes=1 and out_axes=1 keeps the result of a vmap of a map "
+    "sharded.",
+    fixes="silences.of-map.vmap-placed",
+    needs=devices(COUNT),
+    left_out=LOCAL_PUT,
+    expect=everywhere(
+        every(twice(returns(stacked)), sharded("over all devices", _on_all)),
+    ),
+)
+def vmap_in_the_map(impl: Implementation, cluster: Cluster) -> None:
+    """A vmap in the body, over the leading axis of arguments whose second axis is mapped."""
+    rows = cluster.rows(WIDTH)
+    function = impl.map(jax.vmap(double()), in_axes=1, out_axes=1)
+    cluster.twice(function, np.stack([rows, rows * 10]))

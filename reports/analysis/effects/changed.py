@@ -130,6 +130,7 @@ class Entry:
     by: By = By.NOTHING  # what explains it
     as_shard_map: bool = False  # whether all these programs do as before under shard_map there
     whole: Cause | None = None  # the cause of the same defect of which its own is a part
+    shown_before: bool = False  # whether the old side's other tests show the cause too
 
     @property
     def raises_otherwise(self) -> bool:
@@ -174,6 +175,18 @@ class Entry:
     def ran_before(self) -> bool:
         """Return whether any of the programs did not raise before."""
         return any(not one.shown.refused for one in self.seen)
+
+    @cached_property
+    def mostly_refused(self) -> bool:
+        """Return whether most of the programs raised before."""
+        return sum(one.shown.refused for one in self.seen) * 2 > len(self.seen)
+
+    @property
+    def met_before(self) -> bool:
+        """Return whether programs that ran met the same known issue before: no news to their
+        users.
+        """
+        return self.shown_before and self.ran_before and not self.mostly_refused
 
     @cached_property
     def second_call(self) -> bool:

@@ -362,6 +362,10 @@ def _changed(old: Step, new: Step, sentence: str, shape: str) -> ShownEffect:
     return ShownEffect(Effect.WRONG_NUMBERS, sentence, new.name, shape)
 
 
+# The default memory of a CPU, before JAX 0.7.1 and since.
+_RENAMED = "unpinned_host", "device"
+
+
 def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
     """Return how equal values are held otherwise: exactly, and by kind; None if they are not."""
     if one.shape != other.shape:
@@ -374,7 +378,8 @@ def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
     if one.deleted != other.deleted:
         sentence = "deleted now" if other.deleted else "no longer deleted"
         return sentence, sentence
-    if one.memory_kind != other.memory_kind and one.memory_kind and other.memory_kind:
+    kinds = one.memory_kind, other.memory_kind
+    if one.memory_kind != other.memory_kind and all(kinds) and kinds != _RENAMED:
         sentence = f"in memory {one.memory_kind} → {other.memory_kind}"
         return sentence, sentence
     if one.devices is not None and other.devices is not None and one.devices != other.devices:

@@ -1,6 +1,7 @@
 """The changes of an upgrade in the order in which they are likely to be needed.
 
-Edits of one rewrite are joined. The order is severity times how common the code is.
+Edits of one rewrite are joined. The order is severity times how common the code is; of equals,
+those that more tests need come first.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ _HARMLESS = frozenset((Group.OTHER_ERROR, Group.OUTPUT, Group.WARNS, Group.TAKEN
 MOST_SEVERE = 3  # edits for few programs that are shown in a line each
 MOST_LIKELY = 10  # edits that are shown at once,
 MOST_WORDS = 175  # and their words on a page: an upgrade is read in three minutes
+WORDS_NAMED = 187  # with those of the lines that name the next likely edits
 _WORDS_OF_CODE = 0.5  # how many words of prose a word of code takes to read, being looked at
 _WORDS_BESIDE = 8  # an edit's effects and headings
+_NOT_NEW = 0.4  # the weight of what does not change for programs that ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,11 @@ class Change:
         return tuple(sorted(found, key=lambda effect: effect.rank))
 
     @property
+    def programs(self) -> int:
+        """Return how many programs need it, by effect."""
+        return sum(entry.programs for entry in self.averts)
+
+    @property
     def severe(self) -> bool:
         """Return whether it averts a crash, a hang or wrong values."""
         return not set(SEVERE).isdisjoint(self.effects)
@@ -62,8 +70,8 @@ class Change:
 
     @property
     def likely(self) -> bool:
-        """Return whether an ordinary program may need it, so that it is shown unfolded."""
-        if all(entry.group in _HARMLESS for entry in self.averts):
+        """Return whether an ordinary program that ran may need it, so that it is shown unfolded."""
+        if all(entry.group in _HARMLESS or entry.met_before for entry in self.averts):
             return False
         return self.usage in (Usage.ORDINARY, Usage.COMMON)
 
@@ -80,11 +88,25 @@ class Plan:
     unknown: tuple[Entry, ...]
 
     @property
+    def also(self) -> tuple[Change, ...]:
+        """The likely changes that a page names after those that it shows, as far as there is
+        room.
+        """
+        named = list[Change]()
+        room = WORDS_NAMED - sum(one.words for one in self.likely)
+        for one in (one for one in self.rare if one.likely):
+            words = len(one.title.split()) + len(one.effects)
+            if words <= room:
+                named.append(one)
+                room -= words
+        return tuple(named)
+
+    @property
     def severe(self) -> tuple[Change, ...]:
         """The rare changes against a crash, a hang or wrong values, as many as a page has room
         for.
         """
-        return tuple(one for one in self.rare if one.severe)[:MOST_SEVERE]
+        return tuple(one for one in self.rare if one.severe and not one.likely)[:MOST_SEVERE]
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -107,7 +129,7 @@ def plan(results: Results, found: Upgrade, most_words: float = inf) -> Plan:
         joined.setdefault(edit.text if rewrite is None else rewrite.title, []).append(edit)
     switched = _needs_switch(found.old)
     changes = [_change(results, some, table, switched=switched) for some in joined.values()]
-    changes.sort(key=lambda one: (-one.weight, one.title))
+    changes.sort(key=lambda one: (-one.weight, -one.programs, one.title))
     likely = _likely(changes, most_words)
     shown = set(map(id, likely))
     places = list(dict.fromkeys(one.place for one in likely))
@@ -150,11 +172,11 @@ def by_weight(results: Results, entries: Iterable[Entry]) -> list[Entry]:
 
 
 def entry_weight(results: Results, entry: Entry) -> float:
-    """Return severity times likelihood; less if the programs raised before, and do not silently
-    return wrong values now.
+    """Return severity times likelihood; less if no program ran before, or those that ran met the
+    same known issue.
     """
-    silent = entry.ran_before or entry.group is Group.WRONG_NUMBERS
-    return weight(entry.effect, usage(results, entry)) * (1.0 if silent else 0.4)
+    new = entry.ran_before and not entry.met_before
+    return weight(entry.effect, usage(results, entry)) * (1.0 if new else _NOT_NEW)
 
 
 def _rewrite(edit: Edit, table: dict[str, Rewrite]) -> Rewrite | None:

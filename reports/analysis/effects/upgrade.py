@@ -26,8 +26,8 @@ from reports.analysis.effects.explained import UNEXPLAINED, By, Why
 from reports.analysis.effects.pairs import Cellular, Effects, Row, Side, cell_of
 from reports.analysis.effects.remedies import FAILED, Help, Remedy
 from reports.analysis.effects.rewrites import rewrites
-from reports.analysis.issues.derive import issue_of
-from reports.analysis.issues.places import Where
+from reports.analysis.issues.derive import found_at, issue_of
+from reports.analysis.issues.places import KINDS, Where
 from reports.store.codes import NOTE
 from reports.store.order import NEW, SHARD_MAP
 from reports.store.results import Results
@@ -141,7 +141,8 @@ class _Made:
             return groups.index(entry.group), *more, -entry.programs, entry.title
 
         places = Counter(where for where, _ in self.compared)
-        entries = (self._entry(key, some) for key, some in self.found.items())
+        found = ((key, self._news(key, some)) for key, some in self.found.items())
+        entries = (self._entry(key, some) for key, some in found if some)
         return Upgrade(
             self.old,
             self.new,
@@ -309,6 +310,26 @@ class _Made:
         fix = clause.fixes is not None
         return fix and other.outcome.verdict in FAILED and shown.effect not in SEVERE
 
+    def _news(self, key: _Key, some: list[_Changed]) -> list[_Changed]:
+        """Return the rows that may be news: without those that the old side did not run, if other
+        tests show the same known issue there with an effect that is at least as severe; with the
+        same number of processes, if any of them ran with it.
+        """
+        issue = issue_of(self.effects).get(key.cause) if key.cause in self._before else None
+        if issue is None or all(one.seen.before is not None for one in some):
+            return some
+        old = Where(self.old.implementation, self.old.jax)
+        effects = {
+            processes: issue.at(old, kind if issue.was_tested(old, kind) else "")
+            for processes, kind in zip((ONE, SEVERAL), KINDS, strict=True)
+        }
+
+        def is_known(seen: Seen) -> bool:
+            effect = effects[seen.processes]
+            return effect is not None and effect.rank <= seen.shown.effect.rank
+
+        return [one for one in some if one.seen.before is not None or not is_known(one.seen)]
+
     def _entry(self, key: _Key, some: list[_Changed]) -> Entry:
         """Return the entry of rows that changed; equal entries of several upgrades are one object.
 
@@ -323,7 +344,8 @@ class _Made:
         remedies = on_new[id(programs)]
         as_shard_map = key.group in _REMEDIED and self._as_shard_map(some)
         known = self.effects.kept(Entry)
-        asked = id(programs), key, title, sentence, remedies, as_shard_map
+        shown_before = bool(key.cause) and key.cause in self._before
+        asked = id(programs), key, title, sentence, remedies, as_shard_map, shown_before
         if asked not in known:
             known[asked] = Entry(
                 group=key.group,
@@ -340,9 +362,15 @@ class _Made:
                 by=key.by,
                 as_shard_map=as_shard_map,
                 whole=self.results.causes.get(cause.part_of) if cause is not None else None,
+                shown_before=shown_before,
             )
         entry: Entry = known[asked]
         return entry
+
+    @cached_property
+    def _before(self) -> frozenset[str]:
+        """Return the known issues that have an effect on the old side."""
+        return found_at(self.effects, Where(self.old.implementation, self.old.jax))[0]
 
     def _programs(self, key: _Key, some: list[_Changed]) -> _Programs:
         known = self.effects.kept(_Programs)

@@ -216,8 +216,9 @@ def _meanings(
     """Return what is behind a message in the newest JAX, then in older ones; known issues first.
 
     Known issues that most programs meet come first, then those that quote the message, then those
-    of most tests; of a signal, which quotes nothing, those of most tests. A warning counts for a
-    known issue only if that quotes it; then for that one, whatever else its program shows.
+    of most tests. A signal quotes nothing, and is often due to a mistake: only what needs an
+    unusual argument or call comes after the rest. A warning counts for a known issue only if that
+    quotes it; then for that one, whatever else its program shows.
     """
     jobs = one.jobs
     quoted_by = _quoting_issue(results, one.example) if one.sort is Sort.WARNING else ""
@@ -234,12 +235,17 @@ def _meanings(
         for group, some in seen.items()
     }
     until = {group: "" if jax == newest else jax for group, jax in last.items()}
-    quotable = one.sort is not Sort.SIGNAL
+    of_signal = one.sort is Sort.SIGNAL
+
+    def likelihood(slug: str, clauses: Iterable[str]) -> int:
+        rank = _usage(results, slug, clauses)
+        return int(rank == Usage.UNUSUAL.rank) if of_signal else rank
+
     order = sorted(
         groups,
         key=lambda one: (
             until[one] != "",
-            _usage(results, one[0], groups[one]) if quotable else 0,
+            likelihood(one[0], groups[one]),
             not quoting.get(one[0]),
             not one[0],
             -len(groups[one]),

@@ -23,7 +23,7 @@ from reports.analysis.effects.explained import By
 from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import Usage, rewrites
 from reports.analysis.issues.issue import Issue, Row
-from reports.analysis.issues.places import KINDS, baseline, jax_versions, kind_of, removed
+from reports.analysis.issues.places import KINDS, Where, baseline, jax_versions, kind_of, removed
 from reports.analysis.issues.shown import shown_by
 from reports.analysis.issues.states import NOT_TESTED, REMOVED, Found, Seen, State, timeline
 from reports.store.codes import COLLECTIVE, WARNING, WITHOUT_THE_FIX
@@ -53,6 +53,23 @@ def issues(effects: Effects) -> tuple[Issue, ...]:
 def issue_of(effects: Effects) -> Mapping[str, Issue]:
     """Return the issues by slug."""
     return {one.cause.cause: one for one in issues(effects)}
+
+
+def found_at(
+    effects: Effects, where: Where
+) -> tuple[frozenset[str], Mapping[str, tuple[str, ...]]]:
+    """Return the issues that have an effect in a place, and those whose tests meet other issues
+    there, with these.
+    """
+    known = effects.kept(found_at)
+    if where not in known:
+        states = [(one.cause.cause, one.found(where)) for one in issues(effects)]
+        known[where] = (
+            frozenset(slug for slug, found in states if found.effect is not None),
+            {slug: found.by for slug, found in states if found.state is State.OTHERWISE},
+        )
+    found: tuple[frozenset[str], Mapping[str, tuple[str, ...]]] = known[where]
+    return found
 
 
 def usage_of(results: Results, cause: Cause, clauses: Iterable[str]) -> Usage:

@@ -41,7 +41,7 @@ PAGE = "errata.html"
 WHOLE = "data/errata.md"  # all texts as one file
 PLATFORM = "platform"
 _KINDS = ("documentation", "implementation", PLATFORM)  # who errs
-_INSTEAD_LENGTH = 110
+_INSTEAD_LENGTH = 95
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +130,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A correction, and the most severe effect of the failing claims that it corrects."""
+    """A correction, the most severe effect of the failing claims that it corrects, and what was
+    measured of that claim.
+    """
 
     severity: Severity
     correction: Correction
+    measured: Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +260,8 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
     checked = sum(row.newest in CHECKED for one in found if not one.silent for row in one.claims)
     changed = tuple(one for one in corrections() if not failing.keys().isdisjoint(one.claims))
     gone = tuple(one for one in wordings() if not failing.keys().isdisjoint(one.claims))
-    here = (
-        Corrected(next(failing[slug][0] for slug in failing if slug in one.claims), one)
-        for one in changed
-    )
+    worst = ((next(slug for slug in failing if slug in one.claims), one) for one in changed)
+    here = (Corrected(failing[slug][0], one, failing[slug][1]) for slug, one in worst)
     texts: tuple[Correction | Wording, ...] = (*changed, *gone)
     corrected = {slug for one in texts for slug in one.claims}
     return ErrataPage(

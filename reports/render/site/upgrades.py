@@ -16,10 +16,9 @@ from reports.analysis.effects.pairs import Effects, Side
 from reports.analysis.effects.plan import MOST_WORDS, Change, Plan, plan
 from reports.analysis.effects.rewrites import Place, first_said, rewrites
 from reports.analysis.effects.upgrade import upgrade
-from reports.analysis.issues.derive import issue_of, issues
+from reports.analysis.issues.derive import found_at, issue_of
 from reports.analysis.issues.libraries import Libraries, libraries_between, without_libraries
 from reports.analysis.issues.places import Where
-from reports.analysis.issues.states import State
 from reports.analysis.libraries import Outgrown, load_libraries, outgrown
 from reports.render.site import feed, home, platforms, versions
 from reports.render.site import hazards as hazard_pages
@@ -107,7 +106,7 @@ class UpgradeView:
         more = {
             (group_anchor(one.group), entry_href(self.effects.results, self.found, one))
             for one in self.found.entries
-            if self._of_both(one)
+            if one.met_before
         }
 
         def noted(anchor: str, line: EntryView) -> EntryView:
@@ -168,9 +167,14 @@ class UpgradeView:
         return tuple(_change(self, one) for one in self.plan.severe)
 
     @cached_property
+    def also(self) -> tuple[ChangeView, ...]:
+        """The next likely edits, in a line each."""
+        return tuple(_change(self, one) for one in self.plan.also)
+
+    @cached_property
     def rare(self) -> tuple[ChangeView, ...]:
         """The edits that are folded."""
-        shown = set(map(id, self.plan.severe))
+        shown = set(map(id, (*self.plan.also, *self.plan.severe)))
         return tuple(_change(self, one) for one in self.plan.rare if id(one) not in shown)
 
     @property
@@ -239,7 +243,7 @@ class UpgradeView:
         A milder known issue of the old side is no difference, if more tests show it now.
         """
         every = silently(self.effects.results, self.found)
-        some = (one for one in every if one.effect in SEVERE or not self._of_both(one))
+        some = (one for one in every if one.effect in SEVERE or not one.met_before)
         return list(by_title(some).values())
 
     def _silent_view(self, some: Sequence[Entry]) -> EntryView:
@@ -255,18 +259,13 @@ class UpgradeView:
         """Return what the programs of an entry did before; empty if they just ran."""
         if not entry.ran_before:
             return "raised before"
-        if _mostly_refused(entry):
+        if entry.mostly_refused:
             return "most tests raised before"
-        if not self._of_both(entry):
+        if not entry.met_before:
             return ""
         old, new = self.pair.old, self.pair.new
         before = f"on JAX {old.jax}" if old.jax != new.jax else f"under {side_words(old)}"
         return f"as {before}, where fewer tests show it"
-
-    def _of_both(self, entry: Entry) -> bool:
-        """Return whether programs that ran met its known issue on the old side, too."""
-        known = entry.cause is not None and entry.cause.cause in self._shown(self.pair.old)
-        return known and entry.ran_before and not _mostly_refused(entry)
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""
@@ -287,16 +286,7 @@ class UpgradeView:
         return f"not fixed for some of its tests: {effect.words} now, by “{issue.cause.title}”"
 
     def _of_side(self, side: Side) -> tuple[frozenset[str], Mapping[str, tuple[str, ...]]]:
-        where = Where(side.implementation, side.jax)
-        known = self.effects.kept(issues)
-        if where not in known:
-            states = [(one.cause.cause, one.found(where)) for one in issues(self.effects)]
-            known[where] = (
-                frozenset(slug for slug, found in states if found.effect is not None),
-                {slug: found.by for slug, found in states if found.state is State.OTHERWISE},
-            )
-        found: tuple[frozenset[str], Mapping[str, tuple[str, ...]]] = known[where]
-        return found
+        return found_at(self.effects, Where(side.implementation, side.jax))
 
     @property
     def most_silent(self) -> int:
@@ -353,10 +343,6 @@ class UpgradeView:
     def as_shard_map(self) -> bool:
         """Return whether it is a move to shard_map from a pmap."""
         return self.pair.new.implementation == SHARD_MAP != self.pair.old.implementation
-
-
-def _mostly_refused(entry: Entry) -> bool:
-    return sum(one.shown.refused for one in entry.seen) * 2 > len(entry.seen)
 
 
 def _change(page: UpgradeView, change: Change) -> ChangeView:

@@ -1,7 +1,7 @@
 import jax
 import numpy as np
 
-doubled = jax.pmap(lambda x: 2 * x)(np.ones((8, 3), np.float32))
+doubled = jax.pmap(lambda x: 2 * x, "i")(np.ones((8, 3), np.float32))
 print("doubled + 1 is on", len((doubled + 1).devices()))
 print("doubled[0] is on", len(doubled[0].devices()))
 elsewhere = jax.device_put(np.ones(3, np.float32), jax.devices()[5])
