@@ -240,5 +240,5 @@ def _and_issues(
     newest, *others = (f"{jax} (core tests only)" if jax in core else jax for jax in best)
     least = dict(some)[best[0]]
     assert least is not None
-    also = f" (as safe: {', '.join(others)})" if others else ""
+    also = f" (equally safe: {', '.join(others)})" if others else ""
     return f"{newest}{also}. Known issues: {least.words}."

@@ -50,6 +50,14 @@ _PAGES = (
         "Which pmap is the default in which version of JAX, and what an upgrade changes.",
     ),
     QuestionPage(
+        "Upgrade guide",
+        "docs/upgrade.html",
+        "upgrade guide · step by step · how to upgrade · edits · migration guide · port",
+        "The edits of an upgrade in their order, each as a program with its output.",
+        lambda results: guide.documents(),
+        asked="Which edits, step by step?",
+    ),
+    QuestionPage(
         "Crashes, hangs and wrong values",
         "hazards.html",
         "crash · crashes · segfault · segmentation fault · abort · core dumped · hang · hangs · "

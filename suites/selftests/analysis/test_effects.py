@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from digests import died, digest_of, digested
-from records import finding, leaf, raised, returned, step
+from records import Record, finding, leaf, raised, returned, step
 
 from conformance.model.records import Finding
 from reports.analysis.effects.derive import alone, derive, failing, of_failing, unlike_expected
@@ -95,6 +95,12 @@ def test_another_first_element_is_an_effect() -> None:
     assert derive(digested(pair["old"]), digested(pair["new"])).effect is Effect.SAME
     shown = derive(digested(of_arrays["old"]), digested(of_arrays["new"]))
     assert shown.effect is Effect.WRONG_NUMBERS
+
+
+def in_memory(kind: str) -> Record:
+    """A number on one device, in this memory."""
+    place = {"type": "SingleDeviceSharding", "devices": [0], "memory_kind": kind}
+    return leaf([1.0], sharding=place)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +205,18 @@ def test_another_first_element_is_an_effect() -> None:
             "the rows of all, of which this process has the same",
             digest_of(returned([1.0, 2.0])),
             digest_of(returned(leaf([1.0, 2.0], shape=[8]))),
+            Effect.LIES_ELSEWHERE,
+        ),
+        (
+            "the default memory, by its name before JAX 0.7.1 and since",
+            digest_of(returned(in_memory("unpinned_host"))),
+            digest_of(returned(in_memory("device"))),
+            Effect.SAME,
+        ),
+        (
+            "the memory of the host",
+            digest_of(returned(in_memory("device"))),
+            digest_of(returned(in_memory("unpinned_host"))),
             Effect.LIES_ELSEWHERE,
         ),
         (

@@ -248,6 +248,20 @@ def test_of_a_signal_the_reason_of_most_tests_comes_first(tmp_path: Path) -> Non
     ) == ["rare", ORDINARY]
 
 
+def test_of_a_signal_what_needs_an_unusual_call_comes_last(tmp_path: Path) -> None:
+    assert reasons(
+        tmp_path,
+        "The process is killed by SIGSEGV",
+        rows.cause("odd"),
+        rows.claim("pmap-silence.odd", claim_kind="silence"),
+        killed("errors.a", "odd"),
+        killed("errors.b", "odd"),
+        rows.clause("errors.a", claim="pmap-silence.odd"),
+        rows.clause("errors.b", claim="pmap-silence.odd"),
+        killed("errors.c", ORDINARY),
+    ) == [ORDINARY, "odd"]
+
+
 @pytest.mark.parametrize(("end", "met"), [("SIGABRT", True), ("SIGTERM", False), ("exit 1", False)])
 def test_a_process_of_a_plain_job_may_end_by_a_signal(tmp_path: Path, end: str, met: bool) -> None:
     ended = rows.step("process 0", extra={"text": f"{end} | lost"})

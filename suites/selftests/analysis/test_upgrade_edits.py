@@ -10,7 +10,7 @@ from two_sides import FAILS, FINE, FROM, HEAD, TO, changed, known, made, program
 from reports.analysis.effects.changed import Group
 from reports.analysis.effects.edits import AS_IN, AS_SHARD_MAP, edits
 from reports.analysis.effects.pairs import Effects, side
-from reports.analysis.effects.plan import plan
+from reports.analysis.effects.plan import WORDS_NAMED, plan
 from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.effects.upgrade import upgrade
 from reports.render.text import upgrade as upgrade_text
@@ -107,6 +107,36 @@ def test_edits_of_what_ordinary_programs_do_are_shown_at_once() -> None:
     short = plan(results, found, most_words=0)  # one is shown however long it is
     assert [one.title for one in short.likely] == ["Documented."]
     assert [one.title for one in short.rare] == ["Real.", "Grave.", "Odd."]
+    assert [one.title for one in short.also] == ["Real."]
+    assert [one.title for one in short.severe] == ["Grave."]
+
+
+def test_the_next_likely_edits_are_named_as_far_as_there_is_room() -> None:
+    long = " ".join(["word"] * WORDS_NAMED) + "."
+    records = [
+        *by("first", "idioms.a", edit="First."),
+        *by("long", "idioms.b", edit=long),
+        *by("short", "idioms.c", edit="Short."),
+        *fix(),
+    ]
+    results = read(*records)
+    found = upgrade(Effects(results), side(results, FROM, "--from"), side(results, TO, "--to"))
+
+    named = plan(results, found, most_words=0)
+    assert [one.title for one in named.likely] == ["First."]
+    assert [one.title for one in named.also] == ["Short."]
+
+
+def test_of_equals_the_edit_that_more_tests_need_comes_first() -> None:
+    records = [
+        *by("one", "idioms.a", edit="A."),
+        *by("two", "idioms.b", edit="B."),
+        *known("idioms.c", "two", FAILS),
+        *fix(),
+    ]
+    results = read(*records)
+    found = upgrade(Effects(results), side(results, FROM, "--from"), side(results, TO, "--to"))
+    assert [one.title for one in plan(results, found).likely] == ["B.", "A."]
 
 
 def test_edits_of_one_rewrite_are_one_change_with_its_lines() -> None:

@@ -328,6 +328,27 @@ def test_a_milder_issue_of_both_sides_is_no_silent_difference(tmp_path: Path) ->
     assert "Title of old" not in silent(ran("errors.b", old, moved, **how))
 
 
+def test_what_the_old_side_did_not_run_is_no_change_if_it_has_the_same_issue(
+    tmp_path: Path,
+) -> None:
+    old, new = "new_pmap@0.8.0", "new_pmap@0.9.0"
+    how = {"verdict": "known deviation", "findings": [WRONG], "deviation": deviation(cause="old")}
+    wrong = returned([2.0])
+    records = [*HEAD, cause("old"), program("errors.a"), program("errors.b")]
+    records += [ran(name, FROM, FINE) for name in ("errors.a", "errors.b")]
+    records += [ran(name, new, wrong, **how) for name in ("errors.a", "errors.b")]
+
+    def changes(*before: Record) -> str:
+        results = loaded(tmp_path, [*records, *before])
+        sides = (side(results, old, "--from"), side(results, new, "--to"))
+        return as_text(results, upgrade(Effects(results), *sides))
+
+    assert "Title of old" in changes(ran("errors.a", old, FINE))
+    assert "Title of old" not in changes(ran("errors.a", old, wrong, **how))
+    milder = returned(leaf([1.0], sharding={"type": "SingleDeviceSharding", "devices": [0]}))
+    assert "Title of old" in changes(ran("errors.a", old, milder, **how))
+
+
 def test_the_silent_effects_of_one_issue_are_one_line(tmp_path: Path) -> None:
     how = {"verdict": "known deviation", "findings": [WRONG], "deviation": deviation(cause="new")}
     moved = returned(leaf([1.0], sharding={"type": "SingleDeviceSharding", "devices": [0]}))

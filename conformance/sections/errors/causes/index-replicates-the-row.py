@@ -1,7 +1,7 @@
 import jax
 import numpy as np
 
-x = jax.pmap(lambda x: 2 * x)(np.arange(jax.local_device_count()))
+x = jax.pmap(lambda x: 2 * x, "i")(np.arange(jax.local_device_count()))
 for i in (0, 1):
     print(x[i], "on", len(x[i].devices()), "devices")
 even = np.arange(len(x)) % 2 == 0

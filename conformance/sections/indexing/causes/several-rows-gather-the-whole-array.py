@@ -7,7 +7,7 @@ import numpy as np
 if sys.argv[1:]:  # in several processes: ADDRESS PROCESSES PROCESS
     jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
 rows = np.ones((jax.local_device_count(), 3), np.float32)
-doubled = jax.pmap(lambda x: 2 * x)(rows)
+doubled = jax.pmap(lambda x: 2 * x, "i")(rows)
 
 
 def collectives(function, *arguments):

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 rows = np.ones((jax.local_device_count(), 3), np.float32)
-doubled = jax.pmap(lambda x: 2 * x)(rows)
+doubled = jax.pmap(lambda x: 2 * x, "i")(rows)
 
 text = jax.jit(jax.numpy.unstack).lower(doubled).compile().as_text()
 lines = [line for line in text.splitlines() if " collective-permute(" in line]

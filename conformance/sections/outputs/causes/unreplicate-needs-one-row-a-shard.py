@@ -8,7 +8,7 @@ def unreplicate(x: jax.Array) -> jax.Array:  # as flax 0.12.6 has it
     return x.addressable_shards[0].data.squeeze(0)
 
 
-x = jax.pmap(lambda x: x, out_axes=1)(np.ones((8, 3)))
+x = jax.pmap(lambda x: x, "i", out_axes=1)(np.ones((8, 3)))
 print("x[0]:", x[0].shape)
 try:
     unreplicate(x)

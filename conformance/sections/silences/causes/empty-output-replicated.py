@@ -9,7 +9,7 @@ def doubled(x):
 
 
 rows = np.zeros((8, 0, 3), np.float32)
-print("pmap:", jax.pmap(doubled)(rows).sharding.is_fully_replicated)
+print("pmap:", jax.pmap(doubled, "i")(rows).sharding.is_fully_replicated)
 mesh = Mesh(np.array(jax.devices()), ("i",))
 mapped = jax.jit(jax.shard_map(doubled, mesh=mesh, in_specs=P("i"), out_specs=P("i")))
 print("shard_map:", mapped(rows).sharding.is_fully_replicated)

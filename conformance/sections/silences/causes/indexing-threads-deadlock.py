@@ -5,7 +5,7 @@ import time
 import jax
 import numpy as np
 
-output = jax.pmap(lambda x: x * 2)(np.ones((jax.device_count(), 100_000), np.float32))
+output = jax.pmap(lambda x: x * 2, "i")(np.ones((jax.device_count(), 100_000), np.float32))
 reads = 0
 
 

@@ -10,7 +10,7 @@ def noted(event, *_, **__):
 
 
 jax.monitoring.register_event_duration_secs_listener(noted)
-doubled = jax.pmap(lambda x: 2 * x)
+doubled = jax.pmap(lambda x: 2 * x, "i")
 rows = np.ones((8, 3), np.float32)
 for _ in range(3):
     compiled.clear()

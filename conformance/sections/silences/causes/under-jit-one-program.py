@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 rows = np.ones((8, 3), np.float32)
-doubled = jax.pmap(lambda x: 2 * x)
+doubled = jax.pmap(lambda x: 2 * x, "i")
 under_jit = jax.jit(lambda x: doubled(x))
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

@@ -208,7 +208,7 @@ function folding(chosen) {
     if (!aside.length) continue;
     const box = document.createElement("details"), head = document.createElement("summary");
     const left = document.createElement("ul");
-    const said = `${aside.length} not for ${librariesOf(chosen)}`, above = list.previousElementSibling;
+    const said = `${aside.length} hidden: not needed for ${librariesOf(chosen)}`, above = list.previousElementSibling;
     head.textContent = said;
     left.className = list.className;
     left.append(...aside);
