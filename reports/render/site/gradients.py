@@ -66,12 +66,14 @@ class Table:
 class GradientsPage:
     """`short` joins rows and tables of equal factors; `tables` have a row per test.
 
-    `newest` is the newest JAX of each implementation.
+    `newest` is the newest JAX of each implementation; `as_legacy` are the headings of tables in
+    which new pmap has the factors of legacy pmap wherever that has any.
     """
 
     short: tuple[Table, ...]
     tables: tuple[Table, ...]
     newest: tuple[tuple[str, str], ...]
+    as_legacy: tuple[str, ...]
 
 
 def pages(effects: Effects) -> Iterator[Page]:
@@ -87,11 +89,23 @@ def pages(effects: Effects) -> Iterator[Page]:
         yield Page(
             PAGE,
             "gradients",
-            GradientsPage(tuple(_short(tables)), tuple(tables), tuple(_newest(effects))),
+            _page(tuple(_short(tables)), tuple(tables), tuple(_newest(effects))),
             TITLE,
             "psum and pmean in the body or around the map, by kind of parameter, with one process "
             "and with several.",
         )
+
+
+def _page(
+    short: tuple[Table, ...], tables: tuple[Table, ...], newest: tuple[tuple[str, str], ...]
+) -> GradientsPage:
+    as_legacy = (one.heading for one in short if _as_legacy(one))
+    return GradientsPage(short, tables, newest, tuple(as_legacy))
+
+
+def _as_legacy(table: Table) -> bool:
+    pairs = [row.cells[:2] for row in table.rows if row.cells[0].css.startswith(FACTORS)]
+    return bool(pairs) and all(legacy.says == new.says for legacy, new in pairs)
 
 
 def _newest(effects: Effects) -> Iterator[tuple[str, str]]:

@@ -128,3 +128,21 @@ def test_tables_of_one_process_and_of_several_are_one_where_they_are_equal() -> 
         "In the mapped body, one process",
         "In the mapped body, several processes",
     ]
+
+
+def test_where_new_pmap_has_the_factors_of_legacy_pmap_is_said() -> None:
+    legacy = {"implementation": "legacy_pmap"}
+
+    def as_legacy(*records: Record) -> tuple[str, ...]:
+        own = cells(f"{OWN}.stacked", took(OWN, ROWS))
+        (page,) = pages(Effects(read(*own, *records)))
+        found: tuple[str, ...] = page.view.as_legacy
+        return found
+
+    assert as_legacy() == ()  # nothing is known of legacy pmap
+    new = of(MEANS, "unmapped", [MEAN, MEAN])
+    new += cells(f"{OWN}.stacked", took(OWN, ROWS), **legacy)[1:]
+    same = cells(f"{MEANS}.unmapped", took(MEANS, [MEAN, MEAN]), **legacy)[1:]
+    assert as_legacy(*new, *same) == ("In the mapped body, one process",)
+    other = cells(f"{MEANS}.unmapped", took(MEANS, [SUM, SUM]), **legacy)[1:]
+    assert as_legacy(*new, *other) == ()
