@@ -36,6 +36,12 @@ _TITLES = {
     Danger.WRONG_NUMBERS: "Wrong values",
     Danger.SECOND_CALL: "Works once, then fails",
 }
+_ENDED = {
+    Danger.CRASHES: "no longer crashes",
+    Danger.HANGS: "no longer hangs",
+    Danger.WRONG_NUMBERS: "no wrong values any more",
+    Danger.SECOND_CALL: "no longer so",
+}
 _SAYS = {
     Danger.CRASHES: "A process dies, and the job ends.",
     Danger.HANGS: "A process waits forever, and so do the processes that wait for it.",
@@ -240,7 +246,7 @@ def _news(hazard: Hazard, rows: Iterable[PlaceRow], versions: Sequence[str]) -> 
     ]
     tested = any(row.cells[0] for row in rows)
     still = any(of_version([hazard], versions[0]))
-    ended = [f"not in JAX {versions[0]}"] if tested and not still else []
+    ended = [f"{_ENDED[hazard.danger]} in JAX {versions[0]}"] if tested and not still else []
     text = "; ".join([*new, *ended])
     return text[:1].upper() + text[1:]
 

@@ -96,7 +96,7 @@ def test_the_newest_version_stands_first_and_what_it_has_comes_first(page: Eleme
 
     assert heads[1:] == [*reversed(VERSIONS)]
     assert order[-1] == "wrong-numbers-once"
-    assert "Not in JAX 0.10.0" in text_in(card(page, "once"))
+    assert "No wrong values any more in JAX 0.10.0" in text_in(card(page, "once"))
     assert "New in JAX 0.9.0" in text_in(card(page, "since"))
     assert "Back in JAX 0.10.0" in text_in(card(page, "back"))  # it is in 0.8.0 too
     assert "New in 0.10.0" not in text_in(card(page, "back"))
