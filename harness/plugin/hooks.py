@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import gc
 import json
+import traceback
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
@@ -330,6 +331,20 @@ def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str
     if report.outcome == Verdict.FLAKY:
         return Verdict.FLAKY, "f", ("FLAKY", {"yellow": True})
     return None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop() -> Generator[None, Any, Any]:
+    """Let pytest end cleanly after a Ctrl-C that reached Python at an instruction without a line.
+
+    pytest, which shows the line of each frame, would end with an internal error.
+    """
+    try:
+        return (yield)
+    except KeyboardInterrupt as interrupt:
+        if any(line is None for _, line in traceback.walk_tb(interrupt.__traceback__)):
+            raise KeyboardInterrupt from None
+        raise
 
 
 @pytest.hookimpl(trylast=True)

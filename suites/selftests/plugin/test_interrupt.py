@@ -27,6 +27,7 @@ from processes import (
 )
 
 from conformance.worker.folders import OWNER
+from harness.plugin import hooks
 from harness.running.admission import Admission, process_capacity, start_capacity
 from harness.running.fleet import LocalFleet
 
@@ -248,3 +249,20 @@ def _runs_zygote(process: psutil.Process) -> bool:
 
 def _told(suite: Suite) -> str:
     return (suite.folder / "pytest.log").read_text()
+
+
+def test_an_interrupt_at_an_instruction_without_a_line_can_be_shown() -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    interrupted.__code__ = interrupted.__code__.replace(co_linetable=b"")
+    with pytest.raises(KeyboardInterrupt) as without_line:
+        interrupted()
+    with pytest.raises(TypeError):
+        without_line.getrepr(funcargs=True)
+
+    loop = hooks.pytest_runtestloop()
+    next(loop)
+    with pytest.raises(KeyboardInterrupt) as shown:
+        loop.throw(without_line.value)
+    assert "KeyboardInterrupt" in str(shown.getrepr(funcargs=True))
