@@ -90,6 +90,8 @@ def notes(entry: Entry) -> Iterator[str]:
         yield UNCOMPARED
     elif not entry.ran_before:
         yield REFUSED
+    elif entry.met_before:
+        yield "Some tests show it on the old side too; more do now."
 
 
 def command(results: Results, entry: Entry) -> str:
@@ -136,8 +138,7 @@ def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
         yield f"What differs silently: {len(silent)}"
         for title, some in silent.items():
             effects = ", ".join(entry.effect.words for entry in some)
-            before = "" if some[0].ran_before else "; raised before"
-            yield f"  {title} ({effects}{before})"
+            yield f"  {title} ({effects}{_before(some[0])})"
     if known.unknown:
         yield ""
         yield f"Without a tested fix: {len(known.unknown)}"
@@ -196,6 +197,13 @@ def silently(results: Results, found: Upgrade) -> list[Entry]:
         if whole.ran_before or group is Group.WRONG_NUMBERS
     )
     return by_weight(results, some)
+
+
+def _before(entry: Entry) -> str:
+    """Return what the programs of an entry did before; empty if they just ran."""
+    if not entry.ran_before:
+        return "; raised before"
+    return "; in more tests than before" if entry.met_before else ""
 
 
 def _change_lines(known: Plan, *, whole: bool) -> Iterator[str]:

@@ -275,6 +275,11 @@ def test_what_is_silent_says_that_some_tests_show_it_before_the_upgrade_too(tmp_
     said = "(as on JAX 0.8.0, where fewer tests show it; no tested fix)"
     assert f"wrong values Title of old {said}" in text_in(section(page, "silently"))
 
+    results = loaded(tmp_path, records)
+    sides = (side(results, old, "--from"), side(results, new, "--to"))
+    lines = as_text(results, upgrade(Effects(results), *sides)).splitlines()
+    assert "  Title of old (wrong values; in more tests than before)" in lines
+
 
 def test_an_error_that_other_tests_raised_before_says_so(tmp_path: Path) -> None:
     """It may stand under what is fixed, too, for the tests that no longer raise it."""
