@@ -247,8 +247,7 @@ class _Made:
         side, or by itself, or because it raised in one process and not in another.
         """
         issue = issue_of(self.effects).get(slug)
-        where = Where(self.old.implementation, self.old.jax)
-        if issue is not None and issue.at(where) in _FAILURES:
+        if issue is not None and issue.at(self._old_place) in _FAILURES:
             return True
         digest = before.digest
         raised = digest is not None and any(
@@ -318,7 +317,7 @@ class _Made:
         issue = issue_of(self.effects).get(key.cause) if key.cause in self._before else None
         if issue is None or all(one.seen.before is not None for one in some):
             return some
-        old = Where(self.old.implementation, self.old.jax)
+        old = self._old_place
         effects = {
             processes: issue.at(old, kind if issue.was_tested(old, kind) else "")
             for processes, kind in zip((ONE, SEVERAL), KINDS, strict=True)
@@ -368,9 +367,13 @@ class _Made:
         return entry
 
     @cached_property
+    def _old_place(self) -> Where:
+        return Where(self.old.implementation, self.old.jax)
+
+    @cached_property
     def _before(self) -> frozenset[str]:
         """Return the known issues that have an effect on the old side."""
-        return found_at(self.effects, Where(self.old.implementation, self.old.jax))[0]
+        return found_at(self.effects, self._old_place)[0]
 
     def _programs(self, key: _Key, some: list[_Changed]) -> _Programs:
         known = self.effects.kept(_Programs)

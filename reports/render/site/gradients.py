@@ -66,14 +66,19 @@ class Table:
 class GradientsPage:
     """`short` joins rows and tables of equal factors; `tables` have a row per test.
 
-    `newest` is the newest JAX of each implementation; `as_legacy` are the headings of tables in
-    which new pmap has the factors of legacy pmap wherever that has any.
+    `newest` is the newest JAX of each implementation.
     """
 
     short: tuple[Table, ...]
     tables: tuple[Table, ...]
     newest: tuple[tuple[str, str], ...]
-    as_legacy: tuple[str, ...]
+
+    @property
+    def as_legacy(self) -> tuple[str, ...]:
+        """The headings of tables in which new pmap has legacy pmap's factors wherever that has
+        any.
+        """
+        return tuple(one.heading for one in self.short if _as_legacy(one))
 
 
 def pages(effects: Effects) -> Iterator[Page]:
@@ -89,18 +94,11 @@ def pages(effects: Effects) -> Iterator[Page]:
         yield Page(
             PAGE,
             "gradients",
-            _page(tuple(_short(tables)), tuple(tables), tuple(_newest(effects))),
+            GradientsPage(tuple(_short(tables)), tuple(tables), tuple(_newest(effects))),
             TITLE,
             "psum and pmean in the body or around the map, by kind of parameter, with one process "
             "and with several.",
         )
-
-
-def _page(
-    short: tuple[Table, ...], tables: tuple[Table, ...], newest: tuple[tuple[str, str], ...]
-) -> GradientsPage:
-    as_legacy = (one.heading for one in short if _as_legacy(one))
-    return GradientsPage(short, tables, newest, tuple(as_legacy))
 
 
 def _as_legacy(table: Table) -> bool:
