@@ -74,11 +74,12 @@ class Outdated:
     @property
     def sentence(self) -> str:
         """What raises where, and what works."""
-        names = ", ".join(f"`{name}`" for name in self.functions)
+        *others, last = (f"`{name}`" for name in self.functions)
+        names = f"{', '.join(others)} and {last}" if others else last
         raises = "raises" if len(self.functions) == 1 else "raise"
         works = f" {self.library} {self.works} works with JAX {self.new_jax}." if self.works else ""
         return (
-            f"With JAX {self.jax} or later, {names} of {self.library} {self.raises} or older "
+            f"With JAX {self.jax} or later, {names} of {self.library} up to {self.raises} "
             f"{raises} {self.error.partition(':')[0]}.{works}"
         )
 

@@ -33,8 +33,8 @@ _SAYS_NOTHING = (State.OTHERWISE, State.NOT_TESTED, State.REMOVED)  # of an issu
 _PROCESSES = {ONE: "one process", SEVERAL: "several processes"}
 DOCUMENTATION = "documentation"  # the kind of an issue of which the documents say something else
 FATAL = frozenset((Effect.CRASHES, Effect.HANGS))
-_BETWEEN = "few tests ran: as in the versions before and after"
-_BESIDE = "few tests ran: as in JAX {}"
+_BETWEEN = "few tests ran: the effect is that of the versions before and after"
+_BESIDE = "few tests ran: the effect is that of JAX {}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,8 +116,9 @@ def pages(effects: Effects) -> Iterator[Page]:
                     of_libraries,
                 ),
                 f"Known issues of {use.words}",
-                "The effect of each issue in each version of JAX. They are sorted by severity and "
-                "frequency together: an error in ordinary programs precedes a rare crash.",
+                "The effect of each issue in each version of JAX. They are sorted by "
+                "likelihood and severity: an error in ordinary programs stands before a crash in "
+                "rare ones.",
             )
     if jax_versions(results):
         against = baseline(results)
@@ -240,5 +241,5 @@ def _and_issues(
     newest, *others = (f"{jax} (core tests only)" if jax in core else jax for jax in best)
     least = dict(some)[best[0]]
     assert least is not None
-    also = f" (equally safe: {', '.join(others)})" if others else ""
+    also = f", and equally safe is {' and '.join(others)}" if others else ""
     return f"{newest}{also}. Known issues: {least.words}."

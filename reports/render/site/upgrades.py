@@ -258,14 +258,18 @@ class UpgradeView:
     def _before(self, entry: Entry) -> str:
         """Return what the programs of an entry did before; empty if they just ran."""
         if not entry.ran_before:
-            return "raised before"
+            return f"an error {self._at_old}"
         if entry.mostly_refused:
-            return "most tests raised before"
+            return f"in most tests an error {self._at_old}"
         if not entry.met_before:
             return ""
+        return f"as {self._at_old}, where fewer tests show it"
+
+    @property
+    def _at_old(self) -> str:
+        """Return where the upgrade starts, in words."""
         old, new = self.pair.old, self.pair.new
-        before = f"on JAX {old.jax}" if old.jax != new.jax else f"under {side_words(old)}"
-        return f"as {before}, where fewer tests show it"
+        return f"on JAX {old.jax}" if old.jax != new.jax else f"under {side_words(old)}"
 
     def _shown(self, side: Side) -> frozenset[str]:
         """Return the known issues that have an effect on a side."""

@@ -26,7 +26,7 @@ SILENT = (Group.WRONG_NUMBERS, Group.MOVES_MORE, Group.MEMORY, Group.LIES)
 _HELP = {Help.WORKS: "do", Help.FAILS: "no help", Help.UNTRIED: "not tried"}
 _RESERVED_BYTES = 200  # for the line that says what was left out
 
-REFUSED = "These tests raised before."
+REFUSED = "These tests raised an error before the upgrade."
 
 
 def as_text(results: Results, found: Upgrade, *, whole: bool = False) -> str:
@@ -202,7 +202,7 @@ def silently(results: Results, found: Upgrade) -> list[Entry]:
 def _before(entry: Entry) -> str:
     """Return what the programs of an entry did before; empty if they just ran."""
     if not entry.ran_before:
-        return "; raised before"
+        return "; an error before"
     return "; in more tests than before" if entry.met_before else ""
 
 

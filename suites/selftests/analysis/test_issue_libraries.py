@@ -37,7 +37,7 @@ def test_an_old_version_raises_from_the_release_on_that_removed_the_name() -> No
         ("replicate",),
     )
     assert one.sentence == (
-        "With JAX 0.10.0 or later, `replicate` of flax 0.12.6 or older raises AttributeError. "
+        "With JAX 0.10.0 or later, `replicate` of flax up to 0.12.6 raises AttributeError. "
         "flax 0.12.8 works with JAX 0.10.2."
     )
     # A version works beside a JAX with which it was run, and beside no other.

@@ -61,7 +61,7 @@ def test_what_ran_comes_first_and_what_raised_is_told_so() -> None:
     # What raised before and is silently wrong now is a wrong value.
     assert {e.group for e in found.entries} == {Group.WRONG_NUMBERS}
     text = upgrade_text.as_text(read(*records), found)
-    assert "Title of many (wrong values; raised before)" in text
+    assert "Title of many (wrong values; an error before)" in text
     assert [upgrade_text.REFUSED in upgrade_text.notes(e) for e in found.entries] == [
         False,
         True,
