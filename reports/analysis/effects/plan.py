@@ -17,7 +17,7 @@ from reports.analysis.effects.effect import SEVERE, Effect
 from reports.analysis.effects.pairs import Side
 from reports.analysis.effects.remedies import Remedy
 from reports.analysis.effects.rewrites import Place, Rewrite, Usage, rewrites, weight
-from reports.store.order import LEGACY, NEW_BY_DEFAULT, version_order
+from reports.store.order import LEGACY, NEW, NEW_BY_DEFAULT, version_order
 from reports.store.results import Results
 
 REAL = "idioms"  # the section of programs as users write them
@@ -25,8 +25,7 @@ REAL = "idioms"  # the section of programs as users write them
 _HARMLESS = frozenset((Group.OTHER_ERROR, Group.OUTPUT, Group.WARNS, Group.TAKEN, Group.LIES))
 MOST_SEVERE = 3  # edits for few programs that are shown in a line each
 MOST_LIKELY = 10  # edits that are shown at once,
-MOST_WORDS = 175  # and their words on a page: an upgrade is read in three minutes
-WORDS_NAMED = 187  # with those of the lines that name the next likely edits
+MOST_WORDS = 183  # and their words on a page: an upgrade is read in three minutes
 _WORDS_OF_CODE = 0.5  # how many words of prose a word of code takes to read, being looked at
 _WORDS_BESIDE = 8  # an edit's effects and headings
 _NOT_NEW = 0.4  # the weight of what does not change for programs that ran
@@ -69,6 +68,11 @@ class Change:
         return _WORDS_BESIDE + len(prose.split()) + _WORDS_OF_CODE * len(code.split())
 
     @property
+    def words_named(self) -> int:
+        """The words of a line that names it, and its effects."""
+        return len(self.title.split()) + len(self.effects)
+
+    @property
     def likely(self) -> bool:
         """Return whether an ordinary program that ran may need it, so that it is shown unfolded."""
         if all(entry.group in _HARMLESS or entry.met_before for entry in self.averts):
@@ -87,18 +91,15 @@ class Plan:
     rare: tuple[Change, ...]
     unknown: tuple[Entry, ...]
 
-    @property
-    def also(self) -> tuple[Change, ...]:
-        """The likely changes that a page names after those that it shows, as far as there is
-        room.
+    def named(self, room: float) -> tuple[Change, ...]:
+        """Return the likely changes that a page names after those that it shows, a line each, in
+        at most `room` words.
         """
         named = list[Change]()
-        room = WORDS_NAMED - sum(one.words for one in self.likely)
         for one in (one for one in self.rare if one.likely):
-            words = len(one.title.split()) + len(one.effects)
-            if words <= room:
+            if one.words_named <= room:
                 named.append(one)
-                room -= words
+                room -= one.words_named
         return tuple(named)
 
     @property
@@ -188,7 +189,8 @@ def _rewrite(edit: Edit, table: dict[str, Rewrite]) -> Rewrite | None:
 
 def _needs_switch(old: Side) -> bool:
     """Return whether a side has its pmap only if the program sets the switch."""
-    return old.implementation == LEGACY and version_order(old.jax) >= NEW_BY_DEFAULT
+    new_by_default = version_order(old.jax) >= NEW_BY_DEFAULT
+    return old.implementation == (LEGACY if new_by_default else NEW)
 
 
 def _change(
@@ -199,8 +201,9 @@ def _change(
     usages = [usage(results, entry) for entry in averts]
     usual = min(usages, key=lambda one: one.rank)
     heaviest = max(entry_weight(results, entry) for entry in averts)
-    if rewrite is not None and rewrite.switch and switched:
-        usual, heaviest = Usage.ORDINARY, max(weight(e.effect, Usage.ORDINARY) for e in averts)
+    if rewrite is not None and rewrite.switch:
+        usual = Usage.ORDINARY if switched else Usage.UNUSUAL
+        heaviest = max(weight(entry.effect, usual) for entry in averts)
     return Change(
         title=some[0].text if rewrite is None else rewrite.title,
         place=Place.CALLING if rewrite is None else rewrite.place,

@@ -33,8 +33,8 @@ _SAYS_NOTHING = (State.OTHERWISE, State.NOT_TESTED, State.REMOVED)  # of an issu
 _PROCESSES = {ONE: "one process", SEVERAL: "several processes"}
 DOCUMENTATION = "documentation"  # the kind of an issue of which the documents say something else
 FATAL = frozenset((Effect.CRASHES, Effect.HANGS))
-_BETWEEN = "few tests ran: the effect is that of the versions before and after"
-_BESIDE = "few tests ran: the effect is that of JAX {}"
+_BETWEEN = "few tests ran: assumed from the versions around it"
+_BESIDE = "few tests ran: assumed from JAX {}"
 
 
 @dataclass(frozen=True, slots=True)

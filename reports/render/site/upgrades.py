@@ -47,6 +47,7 @@ Compared = TypeVar("Compared")
 MORE_TESTS = "in more tests than before"
 RAISES = "its tests raise the expected error now"
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
+WORDS_SHOWN = 425  # of edits and differences at once: with the rest it is read in three minutes
 _MOST_ISSUES = 2  # known issues that an edit names
 
 
@@ -169,12 +170,26 @@ class UpgradeView:
     @cached_property
     def also(self) -> tuple[ChangeView, ...]:
         """The next likely edits, in a line each."""
-        return tuple(_change(self, one) for one in self.plan.also)
+        return tuple(_change(self, one) for one in self._named)
+
+    @cached_property
+    def _named(self) -> tuple[Change, ...]:
+        """The next likely edits, as many as there is room for beside what the page shows anyway."""
+        libraries = (
+            *(one.says for one in self._library_changes),
+            *(one.sentence for one in self.of_libraries.outdated),
+            *(one.warning for one in self.libraries),
+        )
+        silent = (one.title for one in self.silent[:MOST_SILENT])
+        beside = sum(len(text.split()) for text in (*libraries, *silent))
+        edits = sum(one.words for one in self.plan.likely)
+        edits += sum(one.words_named for one in self.plan.severe)
+        return self.plan.named(WORDS_SHOWN - beside - edits)
 
     @cached_property
     def rare(self) -> tuple[ChangeView, ...]:
         """The edits that are folded."""
-        shown = set(map(id, (*self.plan.also, *self.plan.severe)))
+        shown = set(map(id, (*self._named, *self.plan.severe)))
         return tuple(_change(self, one) for one in self.plan.rare if id(one) not in shown)
 
     @property

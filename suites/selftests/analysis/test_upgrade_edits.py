@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from records import Record, cause, claim, deviation, finding, raised, returned
-from two_sides import FAILS, FINE, FROM, HEAD, TO, changed, known, made, program, ran, read
+from records import Record, cause, claim, deviation, finding, raised, returned, target
+from two_sides import FAILS, FINE, FROM, TO, changed, known, made, program, ran, read
 
 from reports.analysis.effects.changed import Group
 from reports.analysis.effects.edits import AS_IN, AS_SHARD_MAP, edits
 from reports.analysis.effects.pairs import Effects, side
-from reports.analysis.effects.plan import WORDS_NAMED, plan
+from reports.analysis.effects.plan import Plan, plan
 from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.effects.upgrade import upgrade
 from reports.render.text import upgrade as upgrade_text
@@ -107,12 +107,12 @@ def test_edits_of_what_ordinary_programs_do_are_shown_at_once() -> None:
     short = plan(results, found, most_words=0)  # one is shown however long it is
     assert [one.title for one in short.likely] == ["Documented."]
     assert [one.title for one in short.rare] == ["Real.", "Grave.", "Odd."]
-    assert [one.title for one in short.also] == ["Real."]
+    assert [one.title for one in short.named(100)] == ["Real."]
     assert [one.title for one in short.severe] == ["Grave."]
 
 
 def test_the_next_likely_edits_are_named_as_far_as_there_is_room() -> None:
-    long = " ".join(["word"] * WORDS_NAMED) + "."
+    long = "Long" + " word" * 9 + "."
     records = [
         *by("first", "idioms.a", edit="First."),
         *by("long", "idioms.b", edit=long),
@@ -122,9 +122,10 @@ def test_the_next_likely_edits_are_named_as_far_as_there_is_room() -> None:
     results = read(*records)
     found = upgrade(Effects(results), side(results, FROM, "--from"), side(results, TO, "--to"))
 
-    named = plan(results, found, most_words=0)
-    assert [one.title for one in named.likely] == ["First."]
-    assert [one.title for one in named.also] == ["Short."]
+    made = plan(results, found, most_words=0)
+    assert [one.title for one in made.likely] == ["First."]
+    assert [one.title for one in made.named(10)] == ["Short."]
+    assert [one.title for one in made.named(20)] == [long, "Short."]
 
 
 def test_of_equals_the_edit_that_more_tests_need_comes_first() -> None:
@@ -160,19 +161,23 @@ def test_the_switch_leads_only_where_the_pmap_is_chosen_by_it() -> None:
     slugs = {"merge-option-gone": "switches.a", "device-put-stackers-gone": "switches.b"}
     titles = {rewrites().by_cause[slug].title for slug in slugs}
 
-    def first(old: str) -> str:
-        records = [*HEAD, *fix()]
+    def of(old: str) -> Plan:
+        records = [target("0.7.2"), *fix()]
         for slug, clause in slugs.items():
             records += by(slug, clause, edit=f"Mend {slug}.")
             records.append(ran(clause, old, FINE))
         results = read(*records)
         found = upgrade(Effects(results), side(results, old, "--from"), side(results, TO, "--to"))
-        changes = plan(results, found).changes
-        assert {one.title for one in changes} == titles
-        return changes[0].title
+        made = plan(results, found)
+        assert {one.title for one in made.changes} == titles
+        return made
 
-    assert first("legacy_pmap@0.8.0") == "Delete `jax_pmap_shmap_merge`"
-    assert first("new_pmap@0.8.0") == "Replace `device_put_sharded` and `device_put_replicated`"
+    switch, put = (rewrites().by_cause[slug].title for slug in slugs)
+    for chosen in ("legacy_pmap@0.8.0", "new_pmap@0.7.2"):
+        assert of(chosen).changes[0].title == switch
+    for as_it_is in ("new_pmap@0.8.0", "legacy_pmap@0.7.2"):
+        assert [one.title for one in of(as_it_is).likely] == [put]
+        assert [one.title for one in of(as_it_is).rare] == [switch]
 
 
 def test_where_nothing_keeps_the_pmap_the_same_program_as_a_shard_map_may_help() -> None:
