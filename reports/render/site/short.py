@@ -48,22 +48,15 @@ def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Sho
     before: dict[str, str] = {}
     for one in sorted(some, key=_last):
         at = _last(one)
-        was = f"until {versions[at]} {one.effect}"
         if at == 0:
             now.setdefault(one.title, one.effect)
         elif one.title in now:  # what it did of old is told where it still does something
-            now[one.title] += f" ({was})"
+            now[one.title] += f" (up to {versions[at]}: {one.effect})"
         else:
-            before.setdefault(one.title, was)
-    parts = [
-        "; ".join(f"{how}: {title}" for title, how in titles.items()) for titles in (now, before)
-    ]
-    first = f"In JAX {versions[0]} {parts[0] or 'none'}"
-    yield Short(
-        "Crashes, hangs, wrong values",
-        f"{first}. Before: {parts[1]}" if parts[1] else first,
-        "hazards",
-    )
+            before.setdefault(one.title, f"up to {versions[at]}: {one.effect}")
+    lines = [f"{title}: {how}" for title, how in (*now.items(), *before.items())]
+    count = len(now) or "none"
+    yield Short(_HAZARDS, f"On JAX {versions[0]}: {count}", "hazards", tuple(lines))
 
 
 def _last(view: HazardView) -> int:
