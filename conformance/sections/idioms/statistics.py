@@ -6,9 +6,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import PartitionSpec as P
 
-from conformance.sections.idioms import AXIS
+from conformance.sections.idioms.sharded import split
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere, of_jax
 from conformance.spec.defaults import Defaults
@@ -42,12 +41,6 @@ def of_all(place: Place) -> Any:
     return centred(place.rows(EXAMPLES, WIDTH).reshape(-1, WIDTH))
 
 
-def split(cluster: Cluster, batch: Any) -> Any:
-    """Return a batch that is split over the devices by its first dimension."""
-    mesh = jax.sharding.Mesh(np.array(cluster.devices), (AXIS,))
-    return jax.device_put(batch, jax.sharding.NamedSharding(mesh, P(AXIS)))
-
-
 @DEFAULTS.clause("idioms.batch-mean.mapped", expect=everywhere(twice(returns(of_each_device))))
 def mapped(impl: Implementation, cluster: Cluster) -> None:
     """A mapped function subtracts the mean of each device's examples."""
@@ -57,12 +50,12 @@ def mapped(impl: Implementation, cluster: Cluster) -> None:
 @DEFAULTS.clause("idioms.batch-mean.jitted", expect=of_jax(twice(returns(of_all))))
 def jitted(impl: Implementation, cluster: Cluster) -> None:
     """A plain jit of the whole batch, split over the devices, subtracts the mean of all."""
-    batch = split(cluster, cluster.rows(EXAMPLES, WIDTH).reshape(-1, WIDTH))
+    batch = jax.device_put(cluster.rows(EXAMPLES, WIDTH).reshape(-1, WIDTH), split(impl))
     cluster.twice(jax.jit(lambda x: centred(x)), batch)
 
 
 @DEFAULTS.clause("idioms.batch-mean.vmapped", expect=of_jax(twice(returns(of_each_device))))
 def vmapped(impl: Implementation, cluster: Cluster) -> None:
     """A plain jit of a vmap over the devices' batches subtracts each device's mean."""
-    batch = split(cluster, cluster.rows(EXAMPLES, WIDTH))
+    batch = jax.device_put(cluster.rows(EXAMPLES, WIDTH), split(impl))
     cluster.twice(jax.jit(jax.vmap(lambda x: centred(x))), batch)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import numpy as np
 from jax import export
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from conformance.sections.silences.answers import (
     CONTROLLED,
@@ -25,13 +26,11 @@ from conformance.worker.protocols import Cluster, Implementation
 DEFAULTS = Defaults(claim="pmap-silence.export", needs=devices(2), left_out=ONE_PROCESS_ALONE)
 
 
-def exported(cluster: Cluster, function: Any) -> Any:
+def exported(impl: Implementation, cluster: Cluster, function: Any) -> Any:
     """Return what the exported function returns for the rows."""
     rows = cluster.rows(WIDTH)
     found = export.export(function)(jax.ShapeDtypeStruct(rows.shape, rows.dtype))
-    mesh = jax.sharding.Mesh(np.array(cluster.devices), ("i",))
-    by_row = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
-    return found.call(jax.device_put(rows, by_row))
+    return found.call(jax.device_put(rows, NamedSharding(impl.mesh("i"), P("i"))))
 
 
 @DEFAULTS.clause(
@@ -53,7 +52,7 @@ def exported(cluster: Cluster, function: Any) -> Any:
 def mapped(impl: Implementation, cluster: Cluster) -> None:
     """`jax.export.export` refuses a mapped function that is not under jit."""
     control(impl, cluster)
-    cluster.twice(exported, cluster, impl.map(lambda x: x * 2))
+    cluster.twice(exported, impl, cluster, impl.map(lambda x: x * 2))
 
 
 @DEFAULTS.clause(
@@ -70,4 +69,4 @@ def jitted(impl: Implementation, cluster: Cluster) -> None:
     """`jax.export.export` of a jit of a mapped function gives a function that can be called."""
     control(impl, cluster)
     function = impl.map(lambda x: x * 2)
-    cluster.twice(exported, cluster, jax.jit(lambda x: function(x)))
+    cluster.twice(exported, impl, cluster, jax.jit(lambda x: function(x)))

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
@@ -123,8 +124,7 @@ def used(impl: Implementation, cluster: Cluster, use: Use) -> None:
 def placed(impl: Implementation, cluster: Cluster) -> None:
     """A map of rows that `device_put` places as it requires."""
     function, rows = impl.map(lambda x: x * 2), cluster.rows(WIDTH)
-    mesh = jax.sharding.Mesh(np.array(cluster.devices), ("i",))
-    by_row = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
+    by_row = NamedSharding(impl.mesh("i"), P("i"))
 
     def ask() -> Any:
         return function(jax.device_put(rows, by_row))
