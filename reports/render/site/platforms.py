@@ -190,6 +190,17 @@ def there(results: Results) -> bool:
     return len(results.platforms) > 1
 
 
+def elsewhere(results: Results) -> str:
+    """Return on which other platforms tests ran, and whether with one device only; empty if none
+    did.
+    """
+    others = results.platforms[1:]
+    if not others:
+        return ""
+    one = ", with one device only" if topologies_on(results, others) == {"1x1"} else ""
+    return f"On {words(others)}, few tests ran{one}"
+
+
 def topologies_on(results: Results, platforms: Collection[str]) -> set[str]:
     """Return the topologies of the tests that ran on any of these platforms."""
     there = {target.key for target in results.targets if target.platform in platforms}

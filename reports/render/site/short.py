@@ -81,8 +81,8 @@ def memory(tables: Iterable[Table], column: int, row: int, words: str) -> Iterat
     found = _by_argument(tables, column, row)
     if found:
         order = sorted(found, key=lambda what: _least(found[what].values()))
-        text = "; ".join(f"{_within(what)} {_figures(found[what])}" for what in order)
-        yield Short("Peak memory", f"{text} ({words})", "memory")
+        lines = tuple(f"{what}: {_figures(found[what])}" for what in order)
+        yield Short("Peak memory", f"In multiples of the argument, {words}", "memory", lines)
 
 
 def peaks(tables: Iterable[Table], column: int, row: int) -> dict[str, str]:
@@ -102,11 +102,6 @@ def _by_argument(tables: Iterable[Table], column: int, row: int) -> dict[str, di
         if figure is not None and figure.verdict is not Verdict.NOT_RUN:
             found.setdefault(table.what, {})[table.topology] = figure
     return found
-
-
-def _within(what: str) -> str:
-    """Return the words as they stand within a sentence."""
-    return what[:1].lower() + what[1:] if what.startswith(("A ", "An ")) else what
 
 
 def _least(figures: Iterable[Figure]) -> tuple[bool, float]:

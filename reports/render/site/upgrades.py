@@ -275,7 +275,7 @@ class UpgradeView:
         if not entry.ran_before:
             return f"an error {self._at_old}"
         if entry.mostly_refused:
-            return f"in most tests an error {self._at_old}"
+            return f"most of its tests raised an error {self._at_old}"
         if not entry.met_before:
             return ""
         return f"as {self._at_old}, where fewer tests show it"
@@ -319,8 +319,17 @@ class UpgradeView:
 
     @property
     def elsewhere(self) -> str:
-        """The page of results on other platforms; empty if there are none."""
-        return platforms.PAGE if platforms.there(self.effects.every) else ""
+        """On which other platforms tests ran, and whether with one device only; empty if none."""
+        known = self.effects.kept(platforms.elsewhere)
+        if not known:
+            known[""] = platforms.elsewhere(self.effects.every)
+        found: str = known[""]
+        return found
+
+    @property
+    def platforms_page(self) -> str:
+        """The page of results on other platforms."""
+        return platforms.PAGE
 
     @property
     def prelude(self) -> str:

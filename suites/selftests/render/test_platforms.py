@@ -11,7 +11,7 @@ from site_pages import results_of, text_in, tree
 from reports.analysis.effects.pairs import Effects, sides
 from reports.render.site.build import render
 from reports.render.site.marks import Mark, mark_of
-from reports.render.site.platforms import PAGE, platforms_page, there
+from reports.render.site.platforms import PAGE, elsewhere, platforms_page, there
 
 CPU = target("0.11.2")
 CUDA = target("0.11.2", target="current", platform="cuda", device_kind="NVIDIA H200")
@@ -61,6 +61,14 @@ def test_the_page_names_what_differs_and_the_devices() -> None:
     assert "some also ran on CUDA, on one device." in text_in(tree(site["index.html"]))
     assert PAGE in site["index.html"]
     assert PAGE in site["unknown.html"]
+
+
+def test_an_upgrade_says_what_ran_on_other_platforms() -> None:
+    one_device = "On CUDA, few tests ran, with one device only"
+    assert elsewhere(results_of(*recorded("conforms"))) == one_device
+    more = cells("1x2", "conforms", target="current")
+    assert elsewhere(results_of(*recorded("conforms"), *more)) == "On CUDA, few tests ran"
+    assert elsewhere(results_of(CPU, claim("migrate-pmap.errors"))) == ""
 
 
 def test_of_several_topologies_the_result_that_is_alike_is_shown() -> None:

@@ -382,7 +382,9 @@ def test_what_is_silent_says_that_most_tests_raised_before(tmp_path: Path) -> No
         records.append(ran(f"errors.{name}", old, before))
         records.append(ran(f"errors.{name}", new, returned([2.0]), **how))
     page = tree(render(loaded(tmp_path, records))["upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"])
-    said = "wrong values Title of new (in most tests an error on JAX 0.8.0; no tested fix)"
+    said = (
+        "wrong values Title of new (most of its tests raised an error on JAX 0.8.0; no tested fix)"
+    )
     assert said in text_in(section(page, "silently"))
 
 
