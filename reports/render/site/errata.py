@@ -41,7 +41,7 @@ PAGE = "errata.html"
 WHOLE = "data/errata.md"  # all texts as one file
 PLATFORM = "platform"
 _KINDS = ("documentation", "implementation", PLATFORM)  # who errs
-_INSTEAD_LENGTH = 85
+_INSTEAD_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)

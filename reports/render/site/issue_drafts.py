@@ -28,7 +28,7 @@ Checked = Sequence[tuple[CellKey, Outcome]]
 _MOST_OBSERVED = 3  # kinds of behaviour that one text lists
 _OBSERVED_LENGTH = 360
 _PROGRAM_LINES = 40
-_TESTS_LENGTH = 420
+_TESTS_LENGTH = 400
 _SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`])")
 _NUMBERS = re.compile(r"[\d.,\s…\[\]]+")
 

@@ -47,7 +47,7 @@ Compared = TypeVar("Compared")
 MORE_TESTS = "in more tests than before"
 RAISES = "its tests raise the expected error now"
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
-WORDS_SHOWN = 425  # of edits and differences at once: with the rest it is read in three minutes
+WORDS_SHOWN = 415  # of edits and differences at once: with the rest it is read in three minutes
 _MOST_ISSUES = 2  # known issues that an edit names
 
 
