@@ -18,6 +18,7 @@ from conformance.sections.silences.answers import (
     answers,
     ask,
     control,
+    doubled,
 )
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere, of_pmaps
@@ -47,11 +48,6 @@ class Model:
 # --- Mapped again ------------------------------------------------------------------------
 
 AGAIN = Defaults(claim="pmap-silence.retraces", needs=devices(2), left_out=ONE_PROCESS_ALONE)
-
-
-@described("the rows, doubled")
-def doubled(place: Place) -> Any:
-    return place.rows(WIDTH) * 2
 
 
 @described("the rows, times five")

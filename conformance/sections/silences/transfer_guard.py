@@ -14,6 +14,7 @@ import jax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from conformance.sections.silences.answers import WIDTH, doubled
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
 from conformance.spec.comparing import Model
@@ -25,7 +26,6 @@ from conformance.spec.texts import described
 from conformance.spec.topology import ONE_PROCESS, Place
 from conformance.worker.protocols import Cluster, Implementation
 
-WIDTH = 3  # of a row
 FREE = "without the guard"
 
 DEFAULTS = Defaults(
@@ -34,11 +34,6 @@ DEFAULTS = Defaults(
     topologies=ONE_PROCESS,
     left_out="each process has a guard of its own",
 )
-
-
-@described("the rows, doubled")
-def doubled(place: Place) -> Any:
-    return place.rows(WIDTH) * 2
 
 
 @described("the rows, doubled twice")

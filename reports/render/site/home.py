@@ -15,7 +15,7 @@ from reports.render.site.issues import Grid, grid
 from reports.render.site.names import Link, implementation_words
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair
-from reports.render.site.platforms import topologies_on, without_results, words
+from reports.render.site.platforms import on_one_device, without_results, words
 from reports.render.site.question_pages import asked
 from reports.render.site.strips import jax_versions
 from reports.render.site.subjects import subjects
@@ -124,7 +124,7 @@ def _measured(results: Results, every: Results) -> str:
     how = "with one process and in real multi-process jobs" if several else "with one process"
     missing = without_results(there)
     nothing = f" No test ran on {words(missing)} yet." if missing else ""
-    one = ", on one device" if topologies_on(every, there[1:]) == {"1x1"} else ""
+    one = ", on one device" if on_one_device(every, there[1:]) else ""
     also = f"; some also ran on {words(there[1:])}{one}" if there[1:] else ""
     return f" The tests ran on {there[0].upper()}, {how}{also}.{nothing}"
 

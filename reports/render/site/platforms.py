@@ -197,14 +197,14 @@ def elsewhere(results: Results) -> str:
     others = results.platforms[1:]
     if not others:
         return ""
-    one = ", with one device only" if topologies_on(results, others) == {"1x1"} else ""
+    one = ", with one device only" if on_one_device(results, others) else ""
     return f"On {words(others)}, few tests ran{one}"
 
 
-def topologies_on(results: Results, platforms: Collection[str]) -> set[str]:
-    """Return the topologies of the tests that ran on any of these platforms."""
+def on_one_device(results: Results, platforms: Collection[str]) -> bool:
+    """Return whether every test that ran on any of these platforms had one device."""
     there = {target.key for target in results.targets if target.platform in platforms}
-    return {key.topology for key, _ in _ran(results, there)}
+    return {key.topology for key, _ in _ran(results, there)} == {"1x1"}
 
 
 def _ran(results: Results, targets: Container[TargetKey]) -> Iterator[tuple[CellKey, Outcome]]:

@@ -38,13 +38,12 @@ from reports.render.site.names import Link, cause_path, clause_path
 from reports.render.site.page import Asset, Page
 from reports.render.site.pairs import Pair, pairs
 from reports.render.site.removed import Removed, removed_between
-from reports.render.text.upgrade import SILENT, missing, silently
+from reports.render.text.upgrade import MORE_TESTS, SILENT, missing, silently
 from reports.store.order import SHARD_MAP
 from reports.store.shown import ONE, SEVERAL
 
 Compared = TypeVar("Compared")
 
-MORE_TESTS = "in more tests than before"
 RAISES = "its tests raise the expected error now"
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
 WORDS_SHOWN = 415  # of edits and differences at once: with the rest it is read in three minutes

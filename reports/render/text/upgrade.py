@@ -27,6 +27,7 @@ _HELP = {Help.WORKS: "do", Help.FAILS: "no help", Help.UNTRIED: "not tried"}
 _RESERVED_BYTES = 200  # for the line that says what was left out
 
 REFUSED = "These tests raised an error before the upgrade."
+MORE_TESTS = "in more tests than before"
 
 
 def as_text(results: Results, found: Upgrade, *, whole: bool = False) -> str:
@@ -203,7 +204,7 @@ def _before(entry: Entry) -> str:
     """Return what the programs of an entry did before; empty if they just ran."""
     if not entry.ran_before:
         return "; an error before"
-    return "; in more tests than before" if entry.met_before else ""
+    return f"; {MORE_TESTS}" if entry.met_before else ""
 
 
 def _change_lines(known: Plan, *, whole: bool) -> Iterator[str]:
