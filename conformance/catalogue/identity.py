@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
+from typing import NamedTuple
 
 from conformance.catalogue.declarations import rows, tables_of
 from conformance.catalogue.modules import (
@@ -46,8 +47,27 @@ Part = tuple[Module, ast.AST]  # a piece of code, and the module in which it sta
 _PRINTING = {"step", "note"}
 
 
+class Reached(NamedTuple):
+    """A program's code: syntax trees, the attributes' names in it, and the places that it uses."""
+
+    nodes: list[ast.AST]
+    names: frozenset[str]
+    places: frozenset[Place]
+
+
 def program_digest(clause: Clause) -> str:
     """Return the digest of a clause's program: equal if the same code runs on the same rows.
+
+    ValueError if the probe is not a function at the top of its module.
+    """
+    code = reached(clause)
+    trees = {tree_of(node) for node in (*code.nodes, *_callable_methods(code.names))}
+    text = "\n".join([json.dumps(clause.parameters, sort_keys=True), *sorted(trees)])
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def reached(clause: Clause) -> Reached:
+    """Return the code that a clause's program uses, but for what its arguments do.
 
     ValueError if the probe is not a function at the top of its module.
     """
@@ -63,16 +83,14 @@ def program_digest(clause: Clause) -> str:
     while True:
         start = (probe, *made, *_row_parts(clause, used))
         nodes = [node for _, node in start]
-        for place in _closure(start, used):
+        places = list(_closure(start, used))
+        for place in places:
             node = _bound(place)
             nodes += [] if node is None else [_running(node, used)]
         more = used.union(*map(attributes_of, nodes))
         if more == used:
-            break
+            return Reached(nodes, used, frozenset(places))
         used = more
-    trees = {tree_of(node) for node in (*nodes, *_callable_methods(used))}
-    text = "\n".join([json.dumps(clause.parameters, sort_keys=True), *sorted(trees)])
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
 def _row_makers(clause: Clause) -> list[Part]:

@@ -29,7 +29,7 @@ from conformance.spec import names
 from conformance.spec.topology import Topology
 from conformance.worker import deadlines, host_size, job_server, ports, recording
 from conformance.worker.channel import ADDRESS_VARIABLE, KEY_VARIABLE, Channel, open_to_controller
-from conformance.worker.compiling import compile_quickly
+from conformance.worker.compiling import compile_quickly, takes_flag
 from conformance.worker.elsewhere import VARIABLE, elsewhere
 from conformance.worker.implementations import available
 from conformance.worker.jobs import found
@@ -55,6 +55,7 @@ def load(names: Iterable[str]) -> loading.Catalogue:
     never sent.
     """
     job_server.import_what_compiles()
+    takes_flag()  # kept, as the versions below
     catalogue = loading.load(names)
     for package in _packages(catalogue):
         _version(package)  # kept: each worker that is forked would look for it again
@@ -65,6 +66,7 @@ def run(settings: dict[str, Any], clauses: loading.Catalogue) -> None:
     """Join the cluster and serve cases until the controller is gone; never returns.
 
     `settings`: place (what to announce), process, topology, platform, variables (of its devices),
+    as_by_default (whether it compiles as a user's process does where that is looked at),
     coordinator (HOST:PORT or None for one process), address and key of the controller, log and
     stacks (files), temporary (where a case's own files go; this host's own folder by default).
     """
@@ -98,7 +100,9 @@ class Worker:
         self._cases = 0
         os.environ.update(settings.get("variables", {}))  # nothing has looked for devices yet
         backend = _configure(settings["platform"], self._topology)
-        compiling = compile_quickly() if backend == "cpu" else ""
+        # What is compiled for TPUs is always looked at.
+        always = not settings["as_by_default"] and settings["platform"] != names.TPU_COMPILE
+        compiling = compile_quickly(always=always) if backend == "cpu" else ""
         if self._topology.processes > 1:
             _join(settings["coordinator"], self._topology.processes, self._process)
         watched()  # not in a case: it traces a program

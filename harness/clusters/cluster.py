@@ -81,7 +81,8 @@ class CaseResult:
 class Cluster:
     """A started cluster; `facts` describes what runs in it, `cases` counts the cases it has run.
 
-    `variables` are each process's own environment variables, such as those that select its devices.
+    `variables` are each process's own environment variables, such as those that select its devices;
+    with `as_by_default`, what cases compile may be looked at.
     ClusterDown if it does not start within `start_timeout_s`; TargetDown if its launcher cannot
     start processes.
     """
@@ -94,6 +95,8 @@ class Cluster:
         platform: str = CPU,
         start_timeout_s: float = deadlines.CLUSTER_START_S,
         variables: Sequence[Mapping[str, str]] = (),
+        *,
+        as_by_default: bool = False,
     ) -> None:
         self.topology = topology
         self.cases = 0
@@ -106,7 +109,7 @@ class Cluster:
         launcher.warm_up()
         try:
             self._port = launcher.reserve() if topology.processes > 1 else None
-            settings = self._settings(platform, variables)
+            settings = self._settings(platform, variables, as_by_default)
             self._process = launcher.start(settings)
             self._gather([one["place"] for one in settings], hub, deadline)
         except TargetDown as down:
@@ -172,7 +175,7 @@ class Cluster:
         return self._process
 
     def _settings(
-        self, platform: str, variables: Sequence[Mapping[str, str]]
+        self, platform: str, variables: Sequence[Mapping[str, str]], as_by_default: bool
     ) -> list[dict[str, Any]]:
         token, own = secrets.token_hex(8), variables or [{}] * self.topology.processes
         return [
@@ -182,6 +185,7 @@ class Cluster:
                 "topology": str(self.topology),
                 "platform": platform,
                 "variables": dict(devices),
+                "as_by_default": as_by_default,
                 "coordinator": self._port.address if self._port else None,
             }
             for process, devices in zip(range(self.topology.processes), own, strict=True)

@@ -266,12 +266,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     resumed_cells.leave_out(config, items, config.stash.get(_RESUMED, None))
     timed: list[pytest.Item] = []
     groups: dict[str, list[pytest.Item]] = {cells.WAITING: []}
-    waits = config.stash[_SESSION].waits
+    session = config.stash[_SESSION]
     for item in items:
         if "timed" in getattr(item, "fixturenames", ()):
             timed.append(item)
         else:
-            groups.setdefault(cells.group(item.nodeid, waits=waits), []).append(item)
+            name = cells.group(
+                item.nodeid, waits=session.waits, looks_at_compiled=session.looks_at_compiled
+            )
+            groups.setdefault(name, []).append(item)
     items[:] = [item for group in groups.values() for item in group]
     if _wants_benchmark(config):
         items += timed
@@ -503,6 +506,7 @@ class _SessionHooks:
         scheduling = ClusterScheduling(config, log)
         scheduling.runs = self._session.catalogue.runs
         scheduling.waits = self._session.waits
+        scheduling.looks_at_compiled = self._session.looks_at_compiled
         scheduling.judged = self._lost.judged
         scheduling.seconds = self._session.seconds
         return scheduling

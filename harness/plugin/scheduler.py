@@ -26,6 +26,7 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
     _crashed: frozenset[str] = frozenset()  # items whose test process died
     runs: Mapping[str, Sequence[str]] = {}
     waits: Callable[[CellId], bool] = staticmethod(lambda _: False)
+    looks_at_compiled: Callable[[CellId], bool] = staticmethod(lambda _: False)
     judged: Callable[[str], bool] = staticmethod(lambda _: False)
     seconds: Callable[[CellId], float] = staticmethod(lambda _: UNKNOWN_S)
 
@@ -38,7 +39,7 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
         if self._chunks is None:
             collected: list[Any] = self.collection or []
             self._chunks = chunks_for(collected, len(self.nodes))
-        return group(nodeid, self._chunks, self.runs, self.waits)
+        return group(nodeid, self._chunks, self.runs, self.waits, self.looks_at_compiled)
 
     def _assign_work_unit(self, node: Any) -> None:
         self.workqueue.move_to_end(self._next_scope(node), last=False)

@@ -67,8 +67,10 @@ def group(
     chunks: int = 1,
     runs: Mapping[str, Sequence[str]] | None = None,
     waits: Callable[[CellId], bool] = lambda _: False,
+    looks_at_compiled: Callable[[CellId], bool] = lambda _: False,
 ) -> str:
-    """Return the xdist group of a test: its target and topology, else its module.
+    """Return the xdist group of a test: its target, topology and how its cluster compiles, else its
+    module.
 
     A large group is split into `chunks` by clause, so that several workers can share it; clauses
     that judge the same run (`runs`, by clause) stay together. Cells that mostly wait are one group.
@@ -80,11 +82,12 @@ def group(
         return WAITING
     first = (runs or {}).get(cell.clause, (cell.clause,))[0]
     chunk = sum(first.encode()) % chunks
-    return f"{cell.target} {cell.topology} {chunk}"
+    compiled = " as by default" if looks_at_compiled(cell) else ""
+    return f"{cell.target} {cell.topology}{compiled} {chunk}"
 
 
 def cluster_of(name: str) -> str:
-    """Return the target and topology of a group of cells; the name of any other group."""
+    """Return the cluster of a group of cells, by its name; the name of any other group."""
     return name.rsplit(" ", 1)[0]
 
 

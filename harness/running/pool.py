@@ -83,19 +83,29 @@ class Pool:
         self._whole = Admission(locks, self._platform.name, len(self._devices), progress)
         self._cluster: Cluster | None = None
         self._key: tuple[Target, Topology] | None = None
+        self._as_by_default = False  # how the warm cluster compiles
         self._permits: list[Permits] = []
         self._owner = os.getpid()
         self._ended = False
 
-    def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
+    def run(
+        self,
+        target: Target,
+        topology: Topology,
+        case: Case,
+        *,
+        fresh: bool = False,
+        as_by_default: bool = False,
+    ) -> Run:
         """Run `case`, on a new cluster if `fresh` or the pool is isolated.
 
-        A cluster that fails to start is the case's fault record. TargetDown if the target itself
+        `as_by_default`: what it compiles is looked at, and so compiled as in a user's process. A
+        cluster that fails to start is the case's fault record. TargetDown if the target itself
         cannot run.
         """
         began = time.monotonic()
         try:
-            cluster = self._lease(target, topology, fresh or self._isolated)
+            cluster = self._lease(target, topology, fresh or self._isolated, as_by_default)
         except ClusterDown as down:
             self.spent.starting += time.monotonic() - began
             seconds = time.monotonic() - began
@@ -118,9 +128,11 @@ class Pool:
             self.release()
         return Run(result, facts, was_fresh)
 
-    def facts(self, target: Target, topology: Topology) -> dict[str, Any]:
+    def facts(
+        self, target: Target, topology: Topology, *, as_by_default: bool | None = None
+    ) -> dict[str, Any]:
         """Return facts from a live worker; ClusterDown or TargetDown if there is none."""
-        return dict(self._lease(target, topology, fresh=False).facts)
+        return dict(self._lease(target, topology, as_by_default=as_by_default).facts)
 
     def unmet(self, target: Target, topology: Topology) -> str | None:
         """Return why no such cluster is possible with these devices, here or on the hosts.
@@ -154,20 +166,32 @@ class Pool:
         if self._owns_fleet:
             self._fleet.close()
 
-    def _lease(self, target: Target, topology: Topology, fresh: bool) -> Cluster:
+    def _lease(
+        self,
+        target: Target,
+        topology: Topology,
+        fresh: bool = False,
+        as_by_default: bool | None = None,
+    ) -> Cluster:
+        """Return a cluster of the target and the topology; None leaves open how it compiles."""
+        if self._platform.name != CPU:  # everything is compiled as by default
+            as_by_default = None
         cluster = self._cluster
         if (
             cluster is not None
             and self._key == (target, topology)
+            and as_by_default in (self._as_by_default, None)
             and not (fresh and cluster.cases)
         ):
             return cluster
         self.release()
         with self._fleet.starting(target) as launcher:
             launcher.warm_up()
-            return self._start(launcher, target, topology)
+            return self._start(launcher, target, topology, bool(as_by_default))
 
-    def _start(self, launcher: Launcher, target: Target, topology: Topology) -> Cluster:
+    def _start(
+        self, launcher: Launcher, target: Target, topology: Topology, as_by_default: bool
+    ) -> Cluster:
         """Start a cluster and keep it; TargetDown or ClusterDown if it fails to start."""
         try:
             here = self._fleet.here
@@ -183,11 +207,12 @@ class Pool:
                     topology,
                     self._platform.name,
                     variables=variables,
+                    as_by_default=as_by_default,
                 )
         except BaseException:
             self.release()
             raise
-        self._key = (target, topology)
+        self._key, self._as_by_default = (target, topology), as_by_default
         self.spent.clusters += 1
         return self._cluster
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 import conformance.model.records as model
+from conformance.catalogue.compiled import looks_at_compiled
 from conformance.catalogue.loading import Catalogue
 from conformance.judging.applicability import skip
 from conformance.judging.deviations import ByClause, Deviation, DeviationError, matching
@@ -149,7 +150,12 @@ class Runner:
         )
         # A repetition must not find what an earlier one left in its processes.
         fresh = clause.fresh or self.repeat > 1
-        runs = [self.pool.run(target, topology, case, fresh=fresh) for _ in range(self.repeat)]
+        runs = [
+            self.pool.run(
+                target, topology, case, fresh=fresh, as_by_default=looks_at_compiled(clause)
+            )
+            for _ in range(self.repeat)
+        ]
         if shared:
             while len(self._kept) >= MOST_KEPT:
                 del self._kept[next(iter(self._kept))]

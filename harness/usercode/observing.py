@@ -127,7 +127,7 @@ class Observer:
         name = IMPLEMENTATIONS[-1] if own else place.implementation
         seen = Observed(place.implementation, place.target.spec, str(place.topology), label=label)
         try:
-            facts = self._pool.facts(place.target, place.topology)
+            facts = self._pool.facts(place.target, place.topology, as_by_default=True)
         except (ClusterDown, TargetDown) as down:
             return dataclasses.replace(seen, missing=" ".join(str(down).split()))
         seen = dataclasses.replace(seen, jax=facts["jax"], facts=facts)
@@ -136,7 +136,8 @@ class Observer:
             return dataclasses.replace(seen, missing=f"jax {seen.jax} has no {gone}")
         self._progress(_title(seen))
         case = Case(clause, name, parameters, deadline_s)
-        result = self._pool.run(place.target, place.topology, case, fresh=True).result
+        ran = self._pool.run(place.target, place.topology, case, fresh=True, as_by_default=True)
+        result = ran.result
         fault = None if result.fault is None else dataclasses.asdict(result.fault)
         return dataclasses.replace(seen, observations=result.observations, fault=fault)
 

@@ -72,17 +72,28 @@ class Use:
 
 
 USES: Mapping[str, Use] = table(
-    Use("rows", "calling it with NumPy rows", lambda f, rows, out: f(rows), doubled),
-    Use("own-output", "passing its output on", lambda f, rows, out: f(out), doubled_twice),
-    Use("first-row", "`out[0]`", lambda f, rows, out: out[0], first_row),
+    Use("rows", "a map of NumPy rows works", lambda f, rows, out: f(rows), doubled),
+    Use("own-output", "a map of its own output works", lambda f, rows, out: f(out), doubled_twice),
+    Use("first-row", "`out[0]` works", lambda f, rows, out: out[0], first_row),
     Use(
         "shard",
-        "`out.addressable_shards[0].data`",
+        "`out.addressable_shards[0].data` works",
         lambda f, rows, out: out.addressable_shards[0].data,
         first_shard,
     ),
-    Use("device-get", "`jax.device_get(out)`", lambda f, rows, out: jax.device_get(out), doubled),
-    Use("sum", "`out + 1`", lambda f, rows, out: out + 1, lambda p: doubled(p) + 1, refused=True),
+    Use(
+        "device-get",
+        "`jax.device_get(out)` works",
+        lambda f, rows, out: jax.device_get(out),
+        doubled,
+    ),
+    Use(
+        "sum",
+        "`out + 1` is refused",
+        lambda f, rows, out: out + 1,
+        lambda p: doubled(p) + 1,
+        refused=True,
+    ),
 )
 
 
@@ -95,7 +106,7 @@ def guarded(use: Callable[[], Any]) -> Any:
 @DEFAULTS.family(
     "silences.transfer-guard.{use}",
     use=USES,
-    title="Under `jax.transfer_guard('disallow')`: {use.text}.",
+    title="Under `jax.transfer_guard('disallow')`, {use.text}.",
     expect=lambda use: everywhere(use.expected()),
 )
 def used(impl: Implementation, cluster: Cluster, use: Use) -> None:
@@ -112,7 +123,7 @@ def used(impl: Implementation, cluster: Cluster, use: Use) -> None:
 
 @DEFAULTS.clause(
     "silences.transfer-guard.rows-placed",
-    title="Under `jax.transfer_guard('disallow')`: NumPy rows are put on the devices first.",
+    title="Under `jax.transfer_guard('disallow')`, a map of rows that `device_put` placed works.",
     fixes="silences.transfer-guard.rows",
     expect=everywhere(every(in_steps(returns(doubled), FREE), in_steps(returns(doubled), *TWICE))),
 )

@@ -22,9 +22,16 @@ impl, cluster = WitnessedImplementation("new_pmap"), RecordingCluster(Topology(1
 """
 
 
-def run(program: str) -> Any:
+# No backend is initialised, and no option of XLA's is read.
+BARE = """
+import json, os, jax, numpy as np
+jax.config.update("jax_platforms", "cpu")
+"""
+
+
+def run(program: str, preamble: str = PREAMBLE) -> Any:
     """The JSON that `program` assigns to `told`, run after the preamble."""
-    code = PREAMBLE + textwrap.dedent(program) + "\nprint('told', json.dumps(told))"
+    code = preamble + textwrap.dedent(program) + "\nprint('told', json.dumps(told))"
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS_S, check=False
     )

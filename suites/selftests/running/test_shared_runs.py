@@ -44,10 +44,10 @@ class Steady:
     def unmet(self, target: Target, topology: Topology) -> str | None:
         return None
 
-    def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
+    def run(self, target: Target, topology: Topology, case: Case, **how: bool) -> Run:
         self.cases.append(case)
         good = observations(implementation=case.implementation, topology=topology)
-        return FakePool(good).run(target, topology, case, fresh=fresh)
+        return FakePool(good).run(target, topology, case, **how)
 
 
 def run(runner: Runner, *clauses: Clause, **other: str) -> list[Cell]:
