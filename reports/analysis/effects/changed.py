@@ -184,8 +184,10 @@ class Entry:
     @property
     def met_before(self) -> bool:
         """Return whether programs that ran met the same known issue before: no news to their
-        users.
+        users. What is repaired was there before, of course.
         """
+        if self.group is Group.REPAIRED:
+            return False
         return self.shown_before and self.ran_before and not self.mostly_refused
 
     @cached_property

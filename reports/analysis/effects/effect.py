@@ -94,11 +94,11 @@ _MEANINGS = {
     Effect.LIES_ELSEWHERE: "The same values, on other devices or committed to them.",
     Effect.OTHER_OUTPUT: "The same values, but printed, compared or promoted differently.",
     Effect.WARNS: "The same result, but a warning is new or is no longer given.",
-    Effect.TAKEN: "A call that raised an error, or must by the documents, is accepted.",
+    Effect.TAKEN: "A call that raised an error, or should by JAX's documents, now succeeds.",
     Effect.REPAIRED: "A failure, a wrong value or a cost is gone.",
     Effect.SAME: "The same result.",
-    Effect.NOT_MEASURED: "At least one of the two has no result: it was not run, is not there in "
-    "this version, or the test is not about it.",
+    Effect.NOT_MEASURED: "One side has no result: the test was not run, the implementation is not "
+    "in this version, or the test does not apply to it.",
 }
 
 

@@ -42,8 +42,13 @@ def template(message: str) -> str:
 
 
 def first_sentence(message: str) -> str:
-    """Return the first sentence of a message as it was written."""
-    return _cut(" ".join(_first_sentence(message[:_READ]).split()), _TITLE_LENGTH)
+    """Return the first sentence of a message as it was written, but for the folders of files."""
+    text = _PATH.sub(_without_folders, _first_sentence(message[:_READ]))
+    return _cut(" ".join(text.split()), _TITLE_LENGTH)
+
+
+def _without_folders(path: re.Match[str]) -> str:
+    return f"{SLOT}/{path[0].rpartition('/')[2]}"
 
 
 def address(kind: str, text: str) -> str:

@@ -10,7 +10,7 @@ from reports.analysis.effects.effect import Effect
 from reports.analysis.effects.rewrites import Usage, weight
 from reports.analysis.issues.places import KINDS, ONE, SEVERAL, Where
 from reports.analysis.issues.states import NOT_TESTED, REMOVED, Found, State
-from reports.store.order import implementation_order
+from reports.store.order import SHARD_MAP, implementation_order
 
 Row = tuple[str, str]  # implementation, and one process or several
 # What is told of a place of which two rows say different things, the first of them.
@@ -110,14 +110,23 @@ class Issue:
         found = (self.at(where) for where in places)
         return max((weight(effect, self.usage) for effect in found if effect), default=0.0)
 
+    @property
+    def _of_shard_map_alone(self) -> bool:
+        """Return whether it concerns callers of shard_map and none of pmap, as its tags say."""
+        tags = " ".join(self.cause.tags)
+        return SHARD_MAP in tags and "pmap" not in tags
+
     def _missing(self, found: Found, kind: str) -> bool:
         """Return whether a kind of topology shows it elsewhere, and was not tested here."""
         return found.state is State.NOT_TESTED and any(row[1] == kind for row in self.rows)
 
     def _keys(self, where: Where, processes: str) -> tuple[Row, ...]:
         kinds = (processes,) if processes else KINDS
-        # What maps nothing counts for every implementation that is there.
-        names = (where.implementation,) if where in self.gone else (where.implementation, JAX)
+        # What maps nothing counts for every implementation that is there, if it concerns it.
+        plain = where not in self.gone and (
+            where.implementation == SHARD_MAP or not self._of_shard_map_alone
+        )
+        names = (where.implementation, JAX) if plain else (where.implementation,)
         return tuple((name, kind) for name in names for kind in kinds)
 
 

@@ -71,7 +71,7 @@ class Drawn:
             where = f" ({measured})" if measured else ""
             lines += [f"{one.name}: {value}{where}" for value in values]
         upwards = self.chart.upwards
-        return f"{upwards[:1].upper()}{upwards[1:]}, in every measurement: {', '.join(lines)}"
+        return f"{upwards[:1].upper()}{upwards[1:]}, always the same: {', '.join(lines)}"
 
     def _versions_of(self, places: Iterable[int]) -> str:
         if self.chart.across != JAX:
@@ -297,8 +297,7 @@ def memory_figures(measured: Memory) -> Group:
         "memory",
         "A call with an argument, donated or not: memory",
         "Peak memory during a call, divided by the size of the argument. 1× means no copy, 2× one "  # noqa: RUF001
-        "copy beside the original. On 1x8, figures between 2× and 2.5× can differ by up to 0.4× "  # noqa: RUF001
-        "by noise alone.",
+        "copy beside the original. On 1x8, ignore differences of up to 0.4× between 2× and 2.5×.",  # noqa: RUF001
         tuple(figures),
     )
 

@@ -209,5 +209,5 @@ def _cell(factor: Factor) -> FactorCell:
     if factor.says == "error":
         return FactorCell("error", clause_path(factor.clause), "e-raises", "")
     css = RIGHT if factor.right else WRONG
-    note = f"in JAX {factor.jax}; {factor.until} raises" if factor.until else ""
+    note = f"in JAX {factor.jax}; {factor.until} raises in these tests" if factor.until else ""
     return FactorCell(factor.says, clause_path(factor.clause), css, note)

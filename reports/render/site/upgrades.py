@@ -274,10 +274,10 @@ class UpgradeView:
         if not entry.ran_before:
             return f"an error {self._at_old}"
         if entry.mostly_refused:
-            return f"most of its tests raised an error {self._at_old}"
+            return f"{self._at_old}, most of its tests raised an error"
         if not entry.met_before:
             return ""
-        return f"as {self._at_old}, where fewer tests show it"
+        return f"{self._at_old} too, in fewer tests"
 
     @property
     def _at_old(self) -> str:

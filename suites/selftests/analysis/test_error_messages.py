@@ -9,7 +9,7 @@ import pytest
 import records as rows
 
 from reports.analysis.errors.messages import Message, Sort, messages
-from reports.analysis.errors.wording import address, template
+from reports.analysis.errors.wording import address, first_sentence, template
 from reports.render.site.build import render
 from reports.store.results import Results, load
 
@@ -106,6 +106,12 @@ def raised(process: int = 0, **exception: Any) -> rows.Record:
 
 def at(id: str, jax: str, *observations: rows.Record, **other: Any) -> rows.Record:
     return rows.cell(id, target=f"jax=={jax}", observations=list(observations), **other)
+
+
+def test_a_title_names_files_without_their_folders() -> None:
+    message = "UNKNOWN: ~/.cache/some/workers/0a1b/worker/proving.py:58:15: error: no attribute"
+    assert first_sentence(message) == "UNKNOWN: …/proving.py:58:15: error: no attribute"
+    assert first_sentence("neither and/or nor 3/4") == "neither and/or nor 3/4"
 
 
 @pytest.fixture

@@ -6,9 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
+from conformance.model.records import JAX, Cause
 from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.rewrites import Usage
+from reports.analysis.issues.issue import Issue
+from reports.analysis.issues.places import ONE, Where
 from reports.analysis.issues.states import Found, Seen, State, timeline
+from reports.store.order import LEGACY, NEW, SHARD_MAP
 
+RAISES = Effect.RAISES
 SHOWS = Seen(shows=True, effect=Effect.RAISES, holds=False)
 MILD = Seen(shows=True, effect=Effect.LIES_ELSEWHERE, holds=False)
 SAME = Seen(shows=True, effect=None, holds=False)
@@ -113,3 +119,22 @@ def test_before_the_first_whole_version_it_is_shown_as_there_if_it_shows() -> No
     assert (found.state, found.effect, found.beside) == (State.AFFECTED, Effect.RAISES, "2")
     assert states({"1": {"b": FINE}, "2": BOTH})["1"].state is State.FREE
     assert states({"1": {"b": FINE}, "2": {**BOTH, "b": FINE}})["1"].state is State.NOT_TESTED
+
+
+@pytest.mark.parametrize(
+    ("tags", "of_pmap"),
+    [
+        (("jax.shard_map", "auto="), False),
+        (("jax.shard_map", "jax.pmap"), True),
+        (("jax.make_mesh",), True),
+        ((), True),
+    ],
+)
+def test_plain_programs_of_shard_map_say_nothing_of_pmap(
+    tags: tuple[str, ...], of_pmap: bool
+) -> None:
+    cause = Cause("auto", "errors", "title", "sentence", "implementation", tags, (), (), "", "", "")
+    issue = Issue(cause, Usage.COMMON, rows={(JAX, ONE): {"0.9.0": Found(State.AFFECTED, RAISES)}})
+    assert issue.at(Where(SHARD_MAP, "0.9.0")) is RAISES
+    for pmap in (LEGACY, NEW):
+        assert (issue.at(Where(pmap, "0.9.0")) is RAISES) == of_pmap

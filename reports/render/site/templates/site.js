@@ -253,7 +253,7 @@ function saying(chosen) {
     [chosen.from, chosen.to].filter(Boolean).join(" → "), PROCESSES[chosen.processes], librariesOf(chosen)];
   line.append("You chose ", strong(words.filter(Boolean).join(", ")), ". ");
   const path = upgradeOf(chosen);
-  if (path) line.append(anchor(root + path, "Its upgrade"), " · ");
+  if (path) line.append(anchor(root + path, "Upgrade page"), " · ");
   line.append(anchor(`${root}index.html`, "Change"));
   document.querySelector("main").before(line);
 }
