@@ -94,7 +94,7 @@ _MEANINGS = {
     Effect.LIES_ELSEWHERE: "The same values, on other devices or committed to them.",
     Effect.OTHER_OUTPUT: "The same values, but printed, compared or promoted differently.",
     Effect.WARNS: "The same result, but a warning is new or is no longer given.",
-    Effect.TAKEN: "A call that raised an error, or should by JAX's documents, now succeeds.",
+    Effect.TAKEN: "A call that raised an error, or that JAX documents as raising, now succeeds.",
     Effect.REPAIRED: "A failure, a wrong value or a cost is gone.",
     Effect.SAME: "The same result.",
     Effect.NOT_MEASURED: "One side has no result: the test was not run, the implementation is not "

@@ -96,7 +96,7 @@ class Issue:
             rest = "; one not tested" if self._missing(one, ONE) else ""
             return f"several processes{rest or ' only'}"
         if several.effect is None:
-            rest = "; several not tested" if self._missing(several, SEVERAL) else ""
+            rest = "; several not tested" if several.state is State.NOT_TESTED else ""
             return f"one process{rest}"
         if one.effect is several.effect:
             return "one process and several"

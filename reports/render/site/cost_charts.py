@@ -178,7 +178,8 @@ def _baselines(taken: Mapping[TimingKey, Timing], keys: Iterable[TimingKey], to:
     if not others and to != LEGACY:  # of one run, which its name says
         return ""
     older = [
-        f" JAX {', '.join(some)} has no {to}: its times are divided by {to}'s on JAX {version}."
+        f" JAX {', '.join(some)} has no {to}: its times are divided by {to}'s on JAX {version}, "
+        "timed in the same run."
         for version, some in others.items()
     ]
     if not own and not older:
@@ -297,7 +298,7 @@ def memory_figures(measured: Memory) -> Group:
         "memory",
         "A call with an argument, donated or not: memory",
         "Peak memory during a call, divided by the size of the argument. 1× means no copy, 2× one "  # noqa: RUF001
-        "copy beside the original. On 1x8, ignore differences of up to 0.4× between 2× and 2.5×.",  # noqa: RUF001
+        "copy beside the original. On 1x8, figures from 2× to 2.5× are equal within the error.",  # noqa: RUF001
         tuple(figures),
     )
 
