@@ -201,7 +201,7 @@ def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
     assert figure.flat.endswith("new pmap: 4× (JAX 0.9.0, 0.12.0.1)")  # noqa: RUF001
     divisor = (
         "1x is legacy pmap on the same JAX. JAX 0.12.0.1 has no legacy pmap: its times are "
-        "divided by legacy pmap's on JAX 0.9.0."
+        "divided by legacy pmap's on JAX 0.9.0, timed in the same run."
     )
     assert figure.chart.note == divisor
     assert divisor in text_in(tree(render(results)["cost.html"]))
@@ -265,7 +265,7 @@ def test_a_ratio_names_the_version_of_the_other_side_and_why_there_is_none(
     assert chart.upwards == "time / time under legacy pmap"
     assert chart.note == (
         "1x is legacy pmap on the same JAX. JAX 0.12.0.1 has no legacy pmap: its times are "
-        "divided by legacy pmap's on JAX 0.9.0."
+        "divided by legacy pmap's on JAX 0.9.0, timed in the same run."
     )
     assert [one.name for one in chart.series] == ["legacy pmap", "new pmap"]
     assert dict(chart.table)["0.12.0.1"][0] == "gone"
