@@ -39,12 +39,16 @@ class ClusterDown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What to run: a clause under an implementation, with JSON parameters and a deadline."""
+    """What to run: a clause under an implementation, with JSON parameters and a deadline.
+
+    `looks_at_compiled`: it needs a cluster that compiles as a user's process does.
+    """
 
     clause: str
     implementation: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     deadline_s: float = deadlines.CASE_S
+    looks_at_compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,15 +258,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     The time lane comes last, if requested. If clauses are named, all other tests are deselected.
     """
-    by_name = bool(config.stash[_SESSION].options.clauses)
+    session = config.stash[_SESSION]
+    by_name = bool(session.options.clauses)
     unasked = [item for item in items if _has_no_cell(item) or (by_name and not _is_cell(item))]
     config.hook.pytest_deselected(items=unasked)
     items[:] = [item for item in items if item not in unasked]
-    sharding.leave_out(config, items, config.stash[_SESSION])
+    sharding.leave_out(config, items, session)
     resumed_cells.leave_out(config, items, config.stash.get(_RESUMED, None))
     timed: list[pytest.Item] = []
     groups: dict[str, list[pytest.Item]] = {cells.WAITING: []}
-    session = config.stash[_SESSION]
     for item in items:
         if "timed" in getattr(item, "fixturenames", ()):
             timed.append(item)

@@ -24,7 +24,6 @@ from conformance.judging import deviations
 from conformance.model.records import Cell as Record
 from conformance.model.records import Timing
 from conformance.model.verdicts import Verdict
-from conformance.spec.names import CPU
 from conformance.spec.topology import Topology
 from harness.plugin import message
 from harness.plugin.options import Options
@@ -152,8 +151,7 @@ class Session:
     def looks_at_compiled(self, cell: CellId) -> bool:
         """Return whether a cell needs a cluster that compiles as a user's process does."""
         clause = self.catalogue.clauses.get(cell.clause)  # none of a test that looks like a cell
-        cpu = platforms.named(self.options.platform).name == CPU
-        return cpu and clause is not None and looks_at_compiled(clause)
+        return clause is not None and looks_at_compiled(clause)
 
     def seconds(self, cell: CellId) -> float:
         """Return how long a cell's run took when it was measured."""

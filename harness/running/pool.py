@@ -88,24 +88,15 @@ class Pool:
         self._owner = os.getpid()
         self._ended = False
 
-    def run(
-        self,
-        target: Target,
-        topology: Topology,
-        case: Case,
-        *,
-        fresh: bool = False,
-        as_by_default: bool = False,
-    ) -> Run:
+    def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
         """Run `case`, on a new cluster if `fresh` or the pool is isolated.
 
-        `as_by_default`: what it compiles is looked at, and so compiled as in a user's process. A
-        cluster that fails to start is the case's fault record. TargetDown if the target itself
+        A cluster that fails to start is the case's fault record. TargetDown if the target itself
         cannot run.
         """
         began = time.monotonic()
         try:
-            cluster = self._lease(target, topology, fresh or self._isolated, as_by_default)
+            cluster = self._lease(target, topology, fresh or self._isolated, case.looks_at_compiled)
         except ClusterDown as down:
             self.spent.starting += time.monotonic() - began
             seconds = time.monotonic() - began

@@ -147,15 +147,11 @@ class Runner:
             cell.implementation,
             clause.parameters,
             self.deadline_s or clause.deadline_s or deadlines.CASE_S,
+            looks_at_compiled(clause),
         )
         # A repetition must not find what an earlier one left in its processes.
         fresh = clause.fresh or self.repeat > 1
-        runs = [
-            self.pool.run(
-                target, topology, case, fresh=fresh, as_by_default=looks_at_compiled(clause)
-            )
-            for _ in range(self.repeat)
-        ]
+        runs = [self.pool.run(target, topology, case, fresh=fresh) for _ in range(self.repeat)]
         if shared:
             while len(self._kept) >= MOST_KEPT:
                 del self._kept[next(iter(self._kept))]

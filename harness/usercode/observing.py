@@ -135,9 +135,8 @@ class Observer:
             gone = "legacy pmap" if name == LEGACY_PMAP else name
             return dataclasses.replace(seen, missing=f"jax {seen.jax} has no {gone}")
         self._progress(_title(seen))
-        case = Case(clause, name, parameters, deadline_s)
-        ran = self._pool.run(place.target, place.topology, case, fresh=True, as_by_default=True)
-        result = ran.result
+        case = Case(clause, name, parameters, deadline_s, looks_at_compiled=True)
+        result = self._pool.run(place.target, place.topology, case, fresh=True).result
         fault = None if result.fault is None else dataclasses.asdict(result.fault)
         return dataclasses.replace(seen, observations=result.observations, fault=fault)
 

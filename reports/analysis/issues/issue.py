@@ -93,8 +93,9 @@ class Issue:
         """Return with how many processes it has an effect in a place, and which if they differ."""
         one, several = (self.found(where, kind) for kind in KINDS)
         if one.effect is None:
-            rest = "; one not tested" if self._missing(one, ONE) else ""
-            return f"several processes{rest or ' only'}"
+            # A question to several processes alone needs no result of one.
+            asked = one.state is State.NOT_TESTED and any(kind == ONE for _, kind in self.rows)
+            return f"several processes{'; one not tested' if asked else ' only'}"
         if several.effect is None:
             rest = "; several not tested" if several.state is State.NOT_TESTED else ""
             return f"one process{rest}"
@@ -115,10 +116,6 @@ class Issue:
         """Return whether it concerns callers of shard_map and none of pmap, as its tags say."""
         tags = " ".join(self.cause.tags)
         return SHARD_MAP in tags and "pmap" not in tags
-
-    def _missing(self, found: Found, kind: str) -> bool:
-        """Return whether a kind of topology shows it elsewhere, and was not tested here."""
-        return found.state is State.NOT_TESTED and any(row[1] == kind for row in self.rows)
 
     def _keys(self, where: Where, processes: str) -> tuple[Row, ...]:
         kinds = (processes,) if processes else KINDS

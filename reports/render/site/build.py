@@ -45,7 +45,7 @@ from reports.render.site import (
 from reports.render.site import clauses as clause_pages
 from reports.render.site.marks import Mark
 from reports.render.site.memory import notes
-from reports.render.site.names import implementation_words, section_words
+from reports.render.site.names import implementation_words, safe_name, section_words
 from reports.render.site.page import MOST_BYTES, Asset, Page, Pages, template_text
 from reports.render.site.parallel import AT_ONCE, WORTH, batches, in_parallel
 from reports.render.site.shared_lines import FILES, Lines, add
@@ -296,6 +296,7 @@ def environment() -> Environment:
         prose=lambda text: Markup(code_marked(text)),
         implementation=implementation_words,
         short=short_implementation,
+        safe_name=safe_name,
         section_words=section_words,
         effect_css=effect_css,
         effect_words=effect_words,

@@ -51,7 +51,6 @@ class FakePool:
     ) -> None:
         self.unmet_by = unmet_by
         self.cases: list[tuple[Case, bool]] = []
-        self.as_by_default: list[bool] = []
         self._results = list(results)
         self._facts = facts
         self._down = down
@@ -64,17 +63,8 @@ class FakePool:
     def unmet(self, target: Target, topology: Topology) -> str | None:
         return self.unmet_by
 
-    def run(
-        self,
-        target: Target,
-        topology: Topology,
-        case: Case,
-        *,
-        fresh: bool = False,
-        as_by_default: bool = False,
-    ) -> Run:
+    def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
         self.cases.append((case, fresh))
-        self.as_by_default.append(as_by_default)
         result = self._results.pop(0)
         fault = result if isinstance(result, ClusterFault) else None
         seen = () if isinstance(result, ClusterFault) else tuple(result)

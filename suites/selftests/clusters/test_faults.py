@@ -11,6 +11,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +21,7 @@ from typing import Any
 
 import psutil
 import pytest
-from processes import ENDS_S, FAULTS, MARK, end, gone, marked, new_mark, pids, until
+from processes import ENDS_S, FAULTS, HANGS_S, MARK, end, gone, marked, new_mark, pids, until
 
 from conformance.catalogue import loading
 from conformance.model.records import Cell, FaultProcess
@@ -28,6 +30,7 @@ from conformance.spec import names
 from conformance.spec.observation import OUTSIDE
 from conformance.spec.topology import Topology
 from conformance.worker import deadlines
+from conformance.worker.compiling import FLAG
 from conformance.worker.ports import ReservedPort
 from harness.clusters.cluster import Cluster, ClusterDown
 from harness.clusters.hub import Hub
@@ -343,6 +346,32 @@ def test_nothing_wrong_conforms_and_keeps_its_cluster(bench: Bench) -> None:
     assert [r.verdict for r in (first, second)] == [Verdict.CONFORMS] * 2
     assert [r.fresh for r in (first, second)] == [True, False]
     assert len(pids(bench.mark)) == 1 + 2
+
+
+def test_the_compilers_options_are_the_defaults_where_they_are_looked_at(bench: Bench) -> None:
+    """On one pool, one after the other, and in either order."""
+    clauses = ("options", "options-looked-at", "options")
+    quick, looked_at, again = (
+        bench.run(clause, topology="1x8").observations[0]["steps"][0]["extra"]["options"]
+        for clause in clauses
+    )
+    assert looked_at == options_of_a_process("")
+    assert quick == again == options_of_a_process(FLAG)
+    assert quick != looked_at
+
+
+def options_of_a_process(flags: str) -> str:
+    """Return the compiler's options of a new Python with these flags of XLA."""
+    code = f"from {FAULTS} import compile_options; print(compile_options())"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=HANGS_S,
+        check=True,
+    )
+    return ran.stdout.strip()
 
 
 def test_time_without_a_core_is_not_held_against_a_case(bench: Bench) -> None:

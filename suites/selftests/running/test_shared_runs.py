@@ -44,10 +44,10 @@ class Steady:
     def unmet(self, target: Target, topology: Topology) -> str | None:
         return None
 
-    def run(self, target: Target, topology: Topology, case: Case, **how: bool) -> Run:
+    def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
         self.cases.append(case)
         good = observations(implementation=case.implementation, topology=topology)
-        return FakePool(good).run(target, topology, case, **how)
+        return FakePool(good).run(target, topology, case, fresh=fresh)
 
 
 def run(runner: Runner, *clauses: Clause, **other: str) -> list[Cell]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from fake_pool import FakePool, cell_of, runner_on
 from judged import clause_of
+from processes import HANGS_S
 from real import catalogue
 from recording_process import BARE, run
 from records import doubled, observations
@@ -18,10 +21,19 @@ from conformance.catalogue.compiled import CONTEXT, METHOD, looks_at_compiled
 from conformance.catalogue.modules import Place
 from conformance.spec.clause import Clause
 from conformance.spec.expectation import returns
+from harness.running import cells
 
 REAL = catalogue()
 
 UNKNOWN = "--xla_conformance_knows_no_such_flag=1"
+
+ASKS_OF_ALL = """
+import sys
+from conformance.catalogue.compiled import looks_at_compiled
+from conformance.catalogue.loading import load
+found = [looks_at_compiled(one) for one in load().clauses.values()]
+print(sum(found) > 200, "jax" in sys.modules)
+"""
 
 # A backend reads the flags too: what was read once is not read again.
 DIES_IF_READ = f"""
@@ -117,6 +129,26 @@ def test_every_test_that_gets_to_the_context_is_known(every: bool) -> None:
     assert len(found - reached) < 20  # an attribute of the same name
 
 
+def test_jax_is_not_imported_to_know_them() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", ASKS_OF_ALL],
+        capture_output=True,
+        text=True,
+        timeout=HANGS_S,
+        check=True,
+    )
+    assert ran.stdout.split() == ["True", "False"]
+
+
+def test_their_cells_are_a_group_of_their_own() -> None:
+    nodeids = [f"suites/test_a.py::test_a[errors.{name}-new_pmap-1x8-current]" for name in "ab"]
+    looking, other = (
+        cells.group(one, looks_at_compiled=lambda id: id.clause == "errors.a") for one in nodeids
+    )
+    assert cells.cluster_of(looking) != cells.cluster_of(other)
+    assert cells.cluster_of(cells.group(nodeids[0])) == cells.cluster_of(other)
+
+
 def test_a_test_of_values_is_none_of_them() -> None:
     assert not looks_at_compiled(REAL.clauses["rank.take.1d"])
 
@@ -126,7 +158,8 @@ def test_such_a_test_runs_where_programs_are_compiled_as_by_default(looks: bool)
     clause = replace(clause_of(returns(doubled)), probe=looking if looks else plain)
     pool = FakePool(observations())
     runner_on(pool, clause).run(cell_of(clause))
-    assert pool.as_by_default == [looks]
+    [(case, _)] = pool.cases
+    assert case.looks_at_compiled is looks
 
 
 def looking(impl: Any, cluster: Any) -> None:

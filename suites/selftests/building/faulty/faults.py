@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src.distributed import global_state
+from jax._src.lib import xla_client
 
 from conformance.spec.clause import clause
 from conformance.spec.expectation import returns
@@ -45,6 +46,27 @@ EXPECT: dict[str, Expectation] = dict.fromkeys((LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 def none(impl: Implementation, cluster: Cluster) -> None:
     """Nothing goes wrong."""
     cluster.twice(impl.map(lambda x: x * 2), impl.given(cluster.rows()))
+
+
+def compile_options() -> str:
+    """Return the options with which this process compiles, all of them."""
+    options = xla_client.CompileOptions()
+    options.executable_build_options.debug_options  # noqa: B018  (they are among them once read)
+    return str(options.SerializeAsString().hex())
+
+
+@clause("faults.options", claim=CLAIM, expect=EXPECT)
+def options(impl: Implementation, cluster: Cluster) -> None:
+    """A program whose compilation nobody looks at."""
+    cluster.step("call", lambda: None)
+    cluster.note("options", compile_options())
+
+
+@clause("faults.options-looked-at", claim=CLAIM, expect=EXPECT)
+def options_looked_at(impl: Implementation, cluster: Cluster) -> None:
+    """A program that is compiled as a user's is."""
+    cluster.compiled("call", lambda: None)
+    cluster.note("options", compile_options())
 
 
 @clause("faults.wrong-value", claim=CLAIM, expect=EXPECT)
