@@ -15,7 +15,7 @@ from reports.render.measured import moved_in, ratio, series
 from reports.render.site.memory import Memory
 from reports.render.site.names import Link, clause_path, implementation_words, safe_name
 from reports.render.site.text import plain, shortened, worded
-from reports.store.order import topology_order, version_order
+from reports.store.order import implementation_order, topology_order, version_order
 from reports.store.outcomes import CellKey, TimingKey
 from reports.store.results import Results
 
@@ -84,12 +84,16 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Charts about one subject, side by side, with a sentence on how to read them."""
+    """Charts about one subject, side by side, with a sentence on how to read them.
+
+    `conclusion` is what they show of the newest version of JAX; empty if one line cannot tell it.
+    """
 
     anchor: str
     title: str
     sentence: str
     figures: tuple[Drawn, ...]
+    conclusion: str = ""
 
 
 def timed(timing: str) -> str:
@@ -149,7 +153,32 @@ def ratios(
             ),
             _evidence(here, timing),
         )
-    return Group(anchor, title, sentence, tuple(figures))
+    newest = [(key, one) for key, one in here.items() if key.target == versions[-1]]
+    return Group(anchor, title, sentence, tuple(figures), _in_short(newest, to))
+
+
+def _in_short(newest: Iterable[tuple[TimingKey, Timing]], to: str) -> str:
+    """Return the least and the most ratio of each implementation in one version of JAX.
+
+    A ratio that is 1 within the range of its measurements counts as 1.
+    """
+    found: dict[str, list[float]] = {}
+    jax = ""
+    for key, timing in newest:
+        if (one := ratio(timing, to)) is not None:
+            jax = key.target.jax or "?"
+            value = 1.0 if one.low <= 1 <= one.high else one.median
+            found.setdefault(key.implementation, []).append(value)
+    first, *others = [
+        f"{implementation_words(name)} {_least_to_most(found[name])}"
+        for name in sorted(found, key=implementation_order)
+    ] or [""]
+    under = f"the time under {to.removeprefix('under ')}"
+    return ", ".join((f"On JAX {jax}: {first} {under}", *others)) if first else ""
+
+
+def _least_to_most(values: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys((multiple(min(values)), multiple(max(values)))))
 
 
 def _failures(
@@ -219,7 +248,7 @@ def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
         )
     return Group(
         "devices",
-        "Cost of `x[0]`, by topology: time",
+        "Time of `x[0]`, by topology",
         "Time of `x[0]` divided by the time of reading a local shard.",
         tuple(figures),
     )
@@ -254,7 +283,7 @@ def moved_figures(results: Results) -> Group:
             )
     return Group(
         "moved",
-        "Reading a part of a pmap output: bytes moved between devices",
+        "Bytes moved between devices to read a part of a pmap output",
         "Bytes that the compiled program sends to each device, divided by the bytes of the "
         "result. 0× means that nothing is sent between devices; data may still pass through "  # noqa: RUF001
         "the host, for example in `for row in x` under new pmap. More than 1× means that data "  # noqa: RUF001
@@ -296,7 +325,7 @@ def memory_figures(measured: Memory) -> Group:
         )
     return Group(
         "memory",
-        "A call with an argument, donated or not: memory",
+        "Memory of a call with an argument, donated or not",
         "Peak memory during a call, divided by the size of the argument. 1× means no copy, 2× one "  # noqa: RUF001
         "copy beside the original. On 1x8, figures from 2× to 2.5× are equal within the error.",  # noqa: RUF001
         tuple(figures),
