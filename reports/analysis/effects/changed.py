@@ -195,6 +195,11 @@ class Entry:
         """Return whether for any program the first call succeeds and the second fails."""
         return any(one.shown.second_call for one in self.seen)
 
+    @cached_property
+    def always_second_call(self) -> bool:
+        """Return whether that is so for all of them."""
+        return all(one.shown.second_call for one in self.seen)
+
 
 def in_processes(entries: Iterable[Entry]) -> str:
     """Describe with how many processes something shows, and whether more were not tested."""

@@ -191,14 +191,15 @@ def there(results: Results) -> bool:
 
 
 def elsewhere(results: Results) -> str:
-    """Return on which other platforms tests ran, and whether with one device only; empty if none
-    did.
+    """Return on which other platforms and versions tests ran, and whether with one device only;
+    empty if none did.
     """
     others = results.platforms[1:]
     if not others:
         return ""
+    some = [one.jax or "?" for one in results.targets if one.platform in others]
     one = ", with one device only" if on_one_device(results, others) else ""
-    return f"On {words(others)}, few tests ran{one}"
+    return f"On {words(others)}, few tests ran (JAX {' and '.join(dict.fromkeys(some))}){one}"
 
 
 def on_one_device(results: Results, platforms: Collection[str]) -> bool:

@@ -274,7 +274,7 @@ class UpgradeView:
         if not entry.ran_before:
             return f"an error {self._at_old}"
         if entry.mostly_refused:
-            return f"{self._at_old}, most of its tests raised an error"
+            return f"{self._at_old} such code mostly raised an error"
         if not entry.met_before:
             return ""
         return f"{self._at_old} too, in fewer tests"

@@ -84,7 +84,8 @@ def where(entry: Entry) -> str:
 def notes(entry: Entry) -> Iterator[str]:
     """Yield what a reader must know beside the sentence."""
     if entry.second_call:
-        yield "The first call works, the second fails."
+        where_so = "" if entry.always_second_call else "In some tests "
+        yield f"{where_so}the first call works, the second fails.".capitalize()
     if entry.whole is not None:
         yield f"The same defect as: {entry.whole.title.rstrip('.')}."
     if not entry.compared:
