@@ -8,7 +8,7 @@ function copying() {
   for (const box of document.querySelectorAll(".copied")) {
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = box.dataset.label ?? "Copy";
+    button.textContent = box.closest("[data-copy]")?.dataset.copy ?? "Copy";
     box.append(button);
     button.addEventListener("click", async () => {
       const text = button.parentElement.querySelector("pre").textContent;
