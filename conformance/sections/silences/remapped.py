@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -43,6 +44,23 @@ class Model:
     def step(self, x: Any) -> Any:
         """Multiply rows by the factor."""
         return x * self.factor
+
+
+class Caller:
+    """Calls an object's method; all callers of one object are equal."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def __call__(self, x: Any) -> Any:
+        """Multiply rows by the object's factor."""
+        return self.model.step(x)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Caller) and other.model is self.model
+
+    def __hash__(self) -> int:
+        return id(self.model)
 
 
 # --- Mapped again ------------------------------------------------------------------------
@@ -87,6 +105,8 @@ class Way:
 WAYS: Mapping[str, Way] = table(
     Way("named", "with axis_name", lambda model: jax.pmap(model.step, "i")),
     Way("unnamed", "without axis_name", lambda model: jax.pmap(model.step)),
+    Way("equal", "through an equal callable object", lambda model: jax.pmap(Caller(model), "i")),
+    Way("partial", "through functools.partial", lambda model: jax.pmap(partial(model.step), "i")),
 )
 
 
