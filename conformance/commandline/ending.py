@@ -17,6 +17,9 @@ EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
 EXIT_NOT_READ = 141  # and SIGPIPE: nobody reads the output to its end
 EXIT_TERMINATED = 143  # and SIGTERM
 
+AGAIN_S = 20.0  # a command that was terminated has ended by then, or did not notice
+_ENDING = (signal.SIGTERM, signal.SIGALRM)
+
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -26,9 +29,11 @@ def without_traceback(command: Callable[[], int]) -> int:
     or that cannot be written end it with a status of their own. On SIGTERM what is unfinished is
     removed, as on an interrupt.
     """
-    ends = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL  # else somebody decided otherwise
-    if ends:
-        signal.signal(signal.SIGTERM, _terminated)
+    ends = [one for one in _ENDING if signal.getsignal(one) is signal.SIG_DFL]
+    if signal.SIGTERM not in ends:  # somebody decided otherwise
+        ends = []
+    for one in ends:
+        signal.signal(one, _terminated)
     try:
         status = command()
         sys.stdout.flush()
@@ -48,7 +53,9 @@ def without_traceback(command: Callable[[], int]) -> int:
         return EXIT_TERMINATED
     finally:
         if ends:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for one in ends:
+            signal.signal(one, signal.SIG_DFL)
     return status
 
 
@@ -79,6 +86,9 @@ class _Terminated(BaseException):
 
 
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
+    # Some callbacks, such as those of weak references, cannot raise: then it is raised once more.
+    if signal.getsignal(signal.SIGALRM) is _terminated:
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
     raise _Terminated
 
 

@@ -10,6 +10,7 @@ import functools
 import io
 import lzma
 import os
+import select
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from conformance.store.errors import ResultsError
 XZ = ".xz"
 
 _BLOCK = 1 << 22  # bytes that are read at once
+_WAIT_S = 1.0  # for a pipe, without looking whether a signal came
 MOST_LINE = 1 << 28  # bytes of a line: the largest that was ever recorded has a hundredth
 
 
@@ -88,7 +90,7 @@ def lines_ahead(stream: IO[bytes], size: int = _BLOCK) -> Iterator[bytes]:
 
 def _blocks(stream: IO[bytes], size: int) -> Iterator[bytes]:
     if not _ends_soon(stream):
-        while block := stream.read(size):
+        while block := _as_it_comes(stream, size):
             yield block
         return
     with ThreadPoolExecutor(1) as reader:
@@ -96,6 +98,16 @@ def _blocks(stream: IO[bytes], size: int) -> Iterator[bytes]:
         while block := following.result():
             following = reader.submit(stream.read, size)
             yield block
+
+
+def _as_it_comes(stream: IO[bytes], size: int) -> bytes:
+    """Return what a pipe has, when it has something.
+
+    Python handles a signal that comes just before a read after that read, so none may last long.
+    """
+    while not select.select([stream], [], [], _WAIT_S)[0]:
+        pass
+    return stream.read1(size)  # type: ignore[attr-defined, no-any-return]
 
 
 def _ends_soon(stream: IO[bytes]) -> bool:

@@ -338,10 +338,39 @@ def test_a_command_that_is_terminated_leaves_nothing(tmp_path: Path) -> None:
     ]
     with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         writer = os.open(pipe, os.O_WRONLY)
-        assert until(lambda: len(names(tmp_path)) > 1, SOON_S)
-        process.terminate()
-        said = process.communicate(timeout=SOON_S)[1]
-        os.close(writer)
+        try:
+            assert until(lambda: len(names(tmp_path)) > 1, SOON_S)
+            process.terminate()
+            said = process.communicate(timeout=SOON_S)[1]
+        finally:
+            process.kill()  # or a failure would wait for it forever
+            os.close(writer)
     assert process.returncode == 143
     assert re.fullmatch(r"pmap-conformance: terminated: .+\n", said)
     assert names(tmp_path) == ["in.jsonl"]
+
+
+DEAF = """
+import os, signal, sys, time
+from conformance.commandline import ending
+
+def command():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(600)
+    except BaseException:
+        print("not noticed", flush=True)
+    time.sleep(600)
+    return 0
+
+ending.AGAIN_S = 0.1
+sys.exit(ending.without_traceback(command))
+"""
+
+
+def test_a_command_that_did_not_notice_its_end_is_told_again() -> None:
+    """As if the signal came while a weak reference's callback runs, which cannot raise."""
+    words = [sys.executable, "-c", DEAF]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=SOON_S)
+    assert (ended.returncode, ended.stdout) == (143, "not noticed\n")
+    assert re.fullmatch(r"pmap-conformance: terminated: .+\n", ended.stderr)
