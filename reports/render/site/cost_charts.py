@@ -153,20 +153,17 @@ def ratios(
             ),
             _evidence(here, timing),
         )
-    newest = [(key, one) for key, one in here.items() if key.target == versions[-1]]
-    return Group(anchor, title, sentence, tuple(figures), _in_short(newest, to))
+    return Group(anchor, title, sentence, tuple(figures), _in_short(here, versions[-1:], to))
 
 
-def _in_short(newest: Iterable[tuple[TimingKey, Timing]], to: str) -> str:
-    """Return the least and the most ratio of each implementation in one version of JAX.
+def _in_short(taken: Mapping[TimingKey, Timing], newest: Sequence[TargetKey], to: str) -> str:
+    """Return the least and the most ratio of each implementation in the newest version of JAX.
 
     A ratio that is 1 within the range of its measurements counts as 1.
     """
     found: dict[str, list[float]] = {}
-    jax = ""
-    for key, timing in newest:
-        if (one := ratio(timing, to)) is not None:
-            jax = key.target.jax or "?"
+    for key, timing in taken.items():
+        if key.target in newest and (one := ratio(timing, to)) is not None:
             value = 1.0 if one.low <= 1 <= one.high else one.median
             found.setdefault(key.implementation, []).append(value)
     first, *others = [
@@ -174,7 +171,7 @@ def _in_short(newest: Iterable[tuple[TimingKey, Timing]], to: str) -> str:
         for name in sorted(found, key=implementation_order)
     ] or [""]
     under = f"the time under {to.removeprefix('under ')}"
-    return ", ".join((f"On JAX {jax}: {first} {under}", *others)) if first else ""
+    return ", ".join((f"On JAX {newest[0].jax or '?'}: {first} {under}", *others)) if first else ""
 
 
 def _least_to_most(values: Sequence[float]) -> str:

@@ -28,6 +28,8 @@ _RESERVED_BYTES = 200  # for the line that says what was left out
 
 REFUSED = "These tests raised an error before the upgrade."
 MORE_TESTS = "in more tests than before"
+SECOND_CALL = "The first call works, the second fails."
+SECOND_CALL_OF_SOME = "In some tests the first call works, the second fails."
 
 
 def as_text(results: Results, found: Upgrade, *, whole: bool = False) -> str:
@@ -84,8 +86,7 @@ def where(entry: Entry) -> str:
 def notes(entry: Entry) -> Iterator[str]:
     """Yield what a reader must know beside the sentence."""
     if entry.second_call:
-        where_so = "" if entry.always_second_call else "In some tests "
-        yield f"{where_so}the first call works, the second fails.".capitalize()
+        yield SECOND_CALL if entry.always_second_call else SECOND_CALL_OF_SOME
     if entry.whole is not None:
         yield f"The same defect as: {entry.whole.title.rstrip('.')}."
     if not entry.compared:

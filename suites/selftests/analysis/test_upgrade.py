@@ -538,3 +538,25 @@ def test_an_error_that_is_now_the_expected_one_is_named_by_what_was_wrong() -> N
     )
 
     assert [(e.group, e.title) for e in found.entries] == [(Group.REPAIRED, "Title of broken")]
+
+
+@pytest.mark.parametrize(
+    ("first_calls", "said"),
+    [
+        ([FINE, FINE], upgrade_text.SECOND_CALL),
+        ([FINE, FAILS], upgrade_text.SECOND_CALL_OF_SOME),
+        ([FAILS, FAILS], None),
+    ],
+)
+def test_whether_the_second_call_fails_is_said_of_all_tests_or_of_some(
+    first_calls: list[Record], said: str | None
+) -> None:
+    second = returned([1.0], name="second call")
+    fails = raised("ValueError", "no", name="second call")
+    how = {"verdict": "known deviation", "deviation": deviation(cause="one")}
+    records = [cause("one")]
+    for number, first in enumerate(first_calls):
+        id = f"errors.{number}"
+        records += [program(id), ran(id, FROM, FINE, second), ran(id, TO, first, fails, **how)]
+    [entry] = made(*records).entries
+    assert list(upgrade_text.notes(entry)) == ([said] if said else [])

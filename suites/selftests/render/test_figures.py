@@ -207,6 +207,35 @@ def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
     assert divisor in text_in(tree(render(results)["cost.html"]))
 
 
+def test_the_ratios_of_the_newest_version_are_told_in_one_line(tmp_path: Path) -> None:
+    """One that may be 1 counts as 1."""
+    slower = {"median": 4.0, "low": 3.0, "high": 6.0, "blocks": 3, "rounds": 5, "says": "4 times"}
+    even = slower | {"median": 1.2, "low": 0.9}
+    records = [
+        *(rows.target(v) for v in ("0.9.0", "0.12.0.1")),
+        rows.claim("migrate-pmap.errors"),
+        rows.clause("a.a"),
+        rows.cell("a.a"),
+        *(
+            rows.timing(
+                "a.a",
+                timing=f"timing.dispatch.{name}",
+                contender="call",
+                target=f"jax=={v}",
+                ratios=[one | {"to": "legacy pmap of jax==0.9.0"}],
+            )
+            for name, v, one in (
+                ("one", "0.9.0", slower | {"median": 5.0}),
+                ("one", "0.12.0.1", slower),
+                ("psum", "0.12.0.1", even),
+            )
+        ),
+    ]
+    [group] = cost_page(load([rows.write(tmp_path / "r.jsonl", records)])).groups
+    expected = "On JAX 0.12.0.1: new pmap 1× to 4× the time under legacy pmap"  # noqa: RUF001
+    assert group.conclusion == expected
+
+
 def test_what_an_access_moves_on_a_pod_is_drawn_by_chips_and_versions(tmp_path: Path) -> None:
     records = [
         rows.clause("indexing.a"),
