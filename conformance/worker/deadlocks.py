@@ -50,17 +50,43 @@ def run_all(functions: Sequence[Callable[[], None]], control: Callable[[], objec
             raise Deadlock(f"{left} of {len(threads)} threads sleep and use no CPU time")
 
 
+def wait_until_blocked(
+    thread: int, ended: Callable[[], bool], control: Callable[[], object]
+) -> None:
+    """Return when `ended()`, or when that thread sleeps and uses no CPU time in many samples.
+
+    `thread` is its `threading.get_native_id()`; `control` is what it is for `run_all`. Call this in
+    another thread, which releases the GIL between two samples.
+    """
+    samples: list[int] = []
+    while not ended() and len(samples) <= SAMPLES:
+        control()
+        time.sleep(PAUSE_S)
+        ticks = _ticks(str(thread))
+        samples = [*samples, ticks] if ticks is not None else []
+        if samples and samples[-1] - samples[0] > TICKS:
+            samples = samples[-1:]
+
+
 def sleeping_ticks() -> int | None:
     """Return the CPU time of all other threads, in ticks; None if one of them is awake."""
     total = 0
     for task in os.listdir(_TASKS):
         if int(task) == threading.get_native_id():
             continue
-        try:
-            fields = (_TASKS / task / "stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:  # it has just ended
+        ticks = _ticks(task)
+        if ticks is None:
             return None
-        if fields[0] != _SLEEPING:
-            return None
-        total += int(fields[11]) + int(fields[12])
+        total += ticks
     return total
+
+
+def _ticks(task: str) -> int | None:
+    """Return the CPU time of a sleeping thread, in ticks; None if it is awake or has ended."""
+    try:
+        fields = (_TASKS / task / "stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:  # it has just ended
+        return None
+    if fields[0] != _SLEEPING:
+        return None
+    return int(fields[11]) + int(fields[12])

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -162,6 +164,58 @@ def explicit_map(impl: Implementation, cluster: Cluster, array: Closed) -> None:
     )
     rows = jax.device_put(cluster.rows(WIDTH), NamedSharding(mesh, P("i")))
     cluster.twice(impl.adopt(jax.jit(function), "jit(shard_map)"), rows)
+
+
+# --- A row of an output, read in the body ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a body takes the first row of an output that it closes over."""
+
+    key: str
+    text: str
+    read: Callable[[Any], Any]
+
+
+READINGS: Mapping[str, Reading] = table(
+    Reading("index", "`out[0]`", lambda out: out[0]),
+    Reading("slice", "`out[0:1]`", lambda out: out[0:1]),
+    Reading("at", "`out.at[0].get()`", lambda out: out.at[0].get()),
+    Reading("take", "`jnp.take(out, 0, axis=0)`", lambda out: jnp.take(out, 0, axis=0)),
+    Reading("traced-index", "`out[i]` with a traced i", lambda out: out[lax.axis_index("i") * 0]),
+)
+
+
+@described("each row plus the first row of what is closed over")
+def shifted(place: Place) -> Any:
+    return place.all_rows(WIDTH) + data()[0]
+
+
+@DEFAULTS.family(
+    "silences.closed-over.row.{reading}",
+    reading=READINGS,
+    title="A body takes the first row of an output that it closes over, by {reading.text}.",
+    fact="silences.closed-over.row",
+    expect=everywhere(twice(returns(shifted))),
+)
+def row_of_output(impl: Implementation, cluster: Cluster, reading: Reading) -> None:
+    """A map whose body reads a row of another map's output."""
+    output = impl.map(lambda x: x)(data())
+    function = impl.map(lambda x: x + reading.read(output).reshape(WIDTH))
+    cluster.twice(function, impl.given(cluster.rows(WIDTH)))
+
+
+@DEFAULTS.clause(
+    "silences.closed-over.row-read-before",
+    title="A body closes over the first row of an output, `out[0]`, read before it is mapped.",
+    fixes="silences.closed-over.row.index",
+    expect=everywhere(twice(returns(shifted))),
+)
+def row_read_before(impl: Implementation, cluster: Cluster) -> None:
+    """The row is read outside the body."""
+    first = impl.map(lambda x: x)(data())[0]
+    cluster.twice(impl.map(lambda x: x + first), impl.given(cluster.rows(WIDTH)))
 
 
 # --- A traced array -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Gradients in a body whose intermediate values are offloaded to the memory of the host."""
+"""Bodies that move values to the memory of the host, directly or for a gradient."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 from jax.ad_checkpoint import checkpoint_name
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from conformance.spec.clause import devices
-from conformance.spec.columns import everywhere
+from conformance.spec.columns import everywhere, of_shard_map
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import returns, twice
 from conformance.spec.texts import described
@@ -68,3 +70,46 @@ def to_host(impl: Implementation, cluster: Cluster) -> None:
 def saved(impl: Implementation, cluster: Cluster) -> None:
     """The same gradient with the policy `save_only_these_names`."""
     differentiated(impl, cluster, jax.checkpoint_policies.save_only_these_names(NAME))
+
+
+@described("x w + 1, by NumPy")
+def moved(place: Place) -> Any:
+    return place.rows(WIDTH) * WEIGHTS + 1
+
+
+@OFFLOADING.clause(
+    "silences.offloaded.device-put",
+    title="A body moves a value to host memory and back, by jax.device_put.",
+    expect=everywhere(twice(returns(moved))),
+)
+def device_put(impl: Implementation, cluster: Cluster) -> None:
+    """`jax.device_put` of a traced value to each of the two memories."""
+    cluster.twice(impl.map(through_host()), impl.given(cluster.rows(WIDTH)))
+
+
+@OFFLOADING.clause(
+    "silences.offloaded.explicit-mesh",
+    title="A body over a mesh with an Explicit axis moves a value to host memory and back.",
+    expect=of_shard_map(twice(returns(moved)), "pmap takes no mesh"),
+)
+def explicit_mesh(impl: Implementation, cluster: Cluster) -> None:
+    """`jax.shard_map` over the axis type that `jax.make_mesh` gives by default from JAX 0.9.0."""
+    mesh = Mesh(impl.mesh().devices, ("i",), axis_types=(AxisType.Explicit,))
+    function = jax.jit(jax.shard_map(through_host(), mesh=mesh, in_specs=P("i"), out_specs=P("i")))
+    rows = jax.device_put(cluster.rows(WIDTH), NamedSharding(mesh, P("i")))
+    cluster.twice(impl.adopt(function, "jit(shard_map)"), rows)
+
+
+def through_host() -> Callable[[Any], Any]:
+    """Return a body that takes the product of its row through host memory."""
+    host, device = memories()
+    return lambda x: jax.device_put(jax.device_put(x * WEIGHTS, host), device) + 1
+
+
+def memories() -> tuple[Any, Any]:
+    """Return what `jax.device_put` takes for the memory of the host and of the device."""
+    if hasattr(jax, "memory"):
+        return jax.memory.Space.Host, jax.memory.Space.Device
+    from jax._src.sharding_impls import TransferToMemoryKind  # JAX 0.7.0 has no public name
+
+    return TransferToMemoryKind("pinned_host"), TransferToMemoryKind("device")

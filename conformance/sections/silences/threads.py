@@ -1,20 +1,24 @@
-"""Threads that read one output at the same time: ten of small rows, 64 of large ones."""
+"""Threads that read one output, or call one mapped function, at the same time."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from conformance.sections.silences.answers import doubled
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere
-from conformance.spec.expectation import returns, steps, twice
+from conformance.spec.defaults import Defaults
+from conformance.spec.expectation import in_steps, returns, steps, twice
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.bodies import double
-from conformance.worker.deadlocks import run_all
+from conformance.worker.deadlocks import run_all, wait_until_blocked
 from conformance.worker.protocols import Cluster, Implementation
 
 COUNT = 8  # devices
@@ -116,3 +120,59 @@ def indexed_large(impl: Implementation, cluster: Cluster) -> None:
 
     cluster.step("one thread", lambda: np.stack([row(k) for k in range(COUNT)]))
     cluster.step("threads", reading)
+
+
+FIRST, SECOND, BEFORE = "first thread", "second thread", "call before"
+
+CALLING = Defaults(
+    claim="pmap-silence.threads",
+    needs=devices(2),
+    left_out="one process decides this alone; multi_controller tests several",
+)
+
+
+def called_by_two(impl: Implementation, cluster: Cluster, *, before: bool) -> None:
+    """Call one mapped function in this thread and in a second one, at the same time.
+
+    The first tracing waits until the second thread's call has ended or waits for it, so that the
+    two meet however busy the machine is. With `before`, a call precedes both.
+    """
+    rows = impl.given(cluster.rows(WIDTH))
+    traced = itertools.count()
+    calls: list[Future[Any]] = []
+    with ThreadPoolExecutor(1) as pool:
+        thread = pool.submit(threading.get_native_id).result()
+
+        def body(x: Any) -> Any:
+            if next(traced) == 0 and not before:
+                calls.append(pool.submit(mapped, rows))
+                wait_until_blocked(thread, calls[0].done, np.asarray(rows).copy)
+            return x * 2
+
+        mapped = impl.map(body)
+        if before:
+            cluster.step(BEFORE, mapped, rows)
+            calls.append(pool.submit(mapped, rows))
+        cluster.step(FIRST, mapped, rows)
+        cluster.step(SECOND, calls[0].result)
+
+
+@CALLING.clause(
+    "silences.threads.first-call",
+    title="Two threads call a mapped function at the same time, for the first time.",
+    expect=everywhere(in_steps(returns(doubled), FIRST, SECOND)),
+)
+def first_call(impl: Implementation, cluster: Cluster) -> None:
+    """Two threads call one mapped function while the first of the calls traces it."""
+    called_by_two(impl, cluster, before=False)
+
+
+@CALLING.clause(
+    "silences.threads.called-before",
+    title="Two threads call a mapped function that was called before the threads started.",
+    fixes="silences.threads.first-call",
+    expect=everywhere(in_steps(returns(doubled), BEFORE, FIRST, SECOND)),
+)
+def called_before(impl: Implementation, cluster: Cluster) -> None:
+    """A call precedes the two threads, so that neither of them traces."""
+    called_by_two(impl, cluster, before=True)
