@@ -100,36 +100,44 @@ class _Made:
         same, others, unknown = self._parted(effects)
         self.same_cells = len(same)
         self.compared.update(map(self._places.__getitem__, same))
-        unknown += [
-            number
-            for number, change in others
-            if not self._noted(number, before_of[number], after_of[number], change)
-        ]
+        unknown += self._note(others, before_of, after_of)
         self._note_missing(sorted(unknown))
         return self._whole()
 
-    def _noted(
-        self, number: int, one: Cellular | None, other: Cellular | None, change: ShownEffect
-    ) -> bool:
-        """Note how a row changed; return whether that is known from both sides.
+    def _note(
+        self,
+        others: Sequence[tuple[int, ShownEffect]],
+        before_of: Sequence[Cellular | None],
+        after_of: Sequence[Cellular | None],
+    ) -> list[int]:
+        """Note how rows changed; return the numbers of those that are not known from both sides.
 
         A fix that fails now is noted, whatever it did before.
         """
-        assert other is not None  # nothing has an effect on what was not run
-        before = one if one is not None and one.digest is not None else None
-        if before is not None:
-            self.compared.add(self._places[number])
-        known_of_both = before is not None or change.effect is not Effect.NOT_MEASURED
-        # Cells of several versions that were recorded alike change alike.
-        alike = number, -1 if before is None else before.alike, other.alike
-        if alike not in self.known:
-            self.known[alike] = self._changed(number, before, other, change)
-        if (known := self.known[alike]) is None:
-            self.same_cells += change.effect is Effect.SAME
-            return known_of_both
-        self.changed.add(self._places[number])
-        self.found.setdefault(known.key, []).append(known)
-        return known_of_both
+        known, places, found = self.known, self._places, self.found  # a site asks this a million
+        compared, changed = self.compared.add, self.changed.add  # times
+        unknown: list[int] = []
+        for number, change in others:
+            other = after_of[number]
+            assert other is not None  # nothing has an effect on what was not run
+            before = before_of[number]
+            if before is not None and before.digest is None:
+                before = None
+            if before is not None:
+                compared(places[number])
+            elif change.effect is Effect.NOT_MEASURED:
+                unknown.append(number)
+            # Cells of several versions that were recorded alike change alike.
+            alike = number, -1 if before is None else before.alike, other.alike
+            if alike not in known:
+                known[alike] = self._changed(number, before, other, change)
+            one = known[alike]
+            if one is None:
+                self.same_cells += change.effect is Effect.SAME
+                continue
+            changed(places[number])
+            found.setdefault(one.key, []).append(one)
+        return unknown
 
     def _whole(self) -> Upgrade:
         """Return the upgrade of all that was noted."""
