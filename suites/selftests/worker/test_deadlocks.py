@@ -6,10 +6,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conformance.worker.deadlocks import Deadlock, run_all
+from conformance.worker.deadlocks import Deadlock, run_all, wait_until_blocked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -66,3 +67,24 @@ def test_a_thread_that_goes_on_between_sleeps_is_none() -> None:
 
     run_all([lambda k=k: one_after_the_other(k) for k in range(5)], control)
     assert sorted(turns) == [*range(5)]
+
+
+def test_a_thread_that_waits_for_an_event_is_blocked(released: threading.Event) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        thread = pool.submit(threading.get_native_id).result()
+        call = pool.submit(released.wait)
+        wait_until_blocked(thread, call.done, control)
+        assert not call.done()
+        released.set()
+
+
+def test_a_thread_that_works_is_waited_for_until_it_ends() -> None:
+    def busy() -> None:
+        while time.thread_time() < 1.5:
+            sum(range(100))
+
+    with ThreadPoolExecutor(1) as pool:
+        thread = pool.submit(threading.get_native_id).result()
+        call = pool.submit(busy)
+        wait_until_blocked(thread, call.done, control)
+        assert call.done()
