@@ -137,31 +137,50 @@ def new_function(impl: Implementation, cluster: Cluster) -> None:
 
 FREED = Defaults(claim="pmap-silence.freed-functions", needs=devices(2), left_out=ONE_PROCESS_ALONE)
 COUNT = 3  # functions
-ALL_FREED = everywhere(every(CONTROLLED, in_steps(answers(0), *TWICE)))
+NONE_ALIVE = every(CONTROLLED, in_steps(answers(0), *TWICE))
+ALL_FREED = everywhere(NONE_ALIVE)
 
 
-def alive(impl: Implementation, rows: Any, release: Callable[[], None]) -> int:
-    """Return how many of some objects live on, that functions which were mapped, called and dropped
-    closed over.
-    """
+def alive(call: Callable[[Model], object], release: Callable[[], None]) -> int:
+    """Return how many of some objects live on after `call` mapped and called a function of each."""
 
-    def call() -> weakref.ref[Model]:
+    def called() -> weakref.ref[Model]:
         model = Model(2.0)
-        np.asarray(impl.map(lambda x: model.step(x))(rows))
+        call(model)
         return weakref.ref(model)
 
-    found = [call() for _ in range(COUNT)]
+    found = [called() for _ in range(COUNT)]
     release()
     gc.collect()
     return sum(one() is not None for one in found)
 
 
-def count_twice(impl: Implementation, cluster: Cluster, release: Callable[[], None]) -> None:
+def closing_over(impl: Implementation, rows: Any) -> Callable[[Model], object]:
+    """Return a call of a new mapped function that closes over an object."""
+    return lambda model: np.asarray(impl.map(lambda x: model.step(x))(rows))
+
+
+def with_static(impl: Implementation, rows: Any) -> Callable[[Model], object]:
+    """Return a call of a new mapped function with an object as static argument."""
+
+    def call(model: Model) -> object:
+        function = impl.map(lambda x, model: model.step(x), static_broadcasted_argnums=1)
+        return np.asarray(function(rows, model))
+
+    return call
+
+
+def count_twice(
+    impl: Implementation,
+    cluster: Cluster,
+    release: Callable[[], None],
+    using: Callable[[Implementation, Any], Callable[[Model], object]] = closing_over,
+) -> None:
     """Ask how many objects live on, twice, after a control."""
     control(impl, cluster)
-    rows = cluster.rows(WIDTH)
+    call = using(impl, cluster.rows(WIDTH))
     for step in TWICE:
-        ask(cluster, step, lambda: alive(impl, rows, release))
+        ask(cluster, step, lambda: alive(call, release))
 
 
 @FREED.clause("silences.freed.dropped", expect=ALL_FREED)
@@ -174,3 +193,12 @@ def dropped(impl: Implementation, cluster: Cluster) -> None:
 def cleared(impl: Implementation, cluster: Cluster) -> None:
     """What a dropped mapped function closes over is freed by `jax.clear_caches()`."""
     count_twice(impl, cluster, jax.clear_caches)
+
+
+@FREED.clause(
+    "silences.freed.static-argument",
+    expect=of_pmaps(NONE_ALIVE, "shard_map has no static arguments"),
+)
+def static_argument(impl: Implementation, cluster: Cluster) -> None:
+    """A static argument is freed when the mapped function is dropped."""
+    count_twice(impl, cluster, lambda: None, with_static)

@@ -142,6 +142,22 @@ TRANSFORMS: Mapping[str, Transform] = table(
         (2, WIDTH),
     ),
     Transform(
+        "vmap-named-alone",
+        "vmap with an axis name, over which alone the body sums",
+        lambda: lambda x: lax.psum(x, "v"),
+        lambda f, a: jax.vmap(lambda x: f(x), 1, 1, axis_name="v")(a),
+        lambda a: np.broadcast_to(a.sum(1, keepdims=True), a.shape),
+        (2, WIDTH),
+    ),
+    Transform(
+        "vmap-named-index",
+        "vmap with an axis name, whose axis_index the body adds",
+        lambda: lambda x: x + lax.axis_index("v"),
+        lambda f, a: jax.vmap(lambda x: f(x), 1, 1, axis_name="v")(a),
+        lambda a: a + np.arange(2, dtype=np.float32)[:, None],
+        (2, WIDTH),
+    ),
+    Transform(
         "jit-vmap",
         "jit of vmap",
         psum,
