@@ -29,9 +29,8 @@ def without_traceback(command: Callable[[], int]) -> int:
     or that cannot be written end it with a status of their own. On SIGTERM what is unfinished is
     removed, as on an interrupt.
     """
-    ends = [one for one in _ENDING if signal.getsignal(one) is signal.SIG_DFL]
-    if signal.SIGTERM not in ends:  # somebody decided otherwise
-        ends = []
+    decided = signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL  # by somebody else
+    ends = [one for one in _ENDING if not decided and signal.getsignal(one) is signal.SIG_DFL]
     for one in ends:
         signal.signal(one, _terminated)
     try:
@@ -52,7 +51,7 @@ def without_traceback(command: Callable[[], int]) -> int:
         print(f"{PROGRAM}: terminated: unfinished output is not written", file=sys.stderr)
         return EXIT_TERMINATED
     finally:
-        if ends:
+        if signal.SIGALRM in ends:  # else the timer is somebody else's
             signal.setitimer(signal.ITIMER_REAL, 0)
         for one in ends:
             signal.signal(one, signal.SIG_DFL)

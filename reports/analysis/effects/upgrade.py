@@ -114,8 +114,9 @@ class _Made:
 
         A fix that fails now is noted, whatever it did before.
         """
-        known, places, found = self.known, self._places, self.found  # a site asks this a million
-        compared, changed = self.compared.add, self.changed.add  # times
+        # A site comes here with a million rows.
+        known, places, found = self.known, self._places, self.found
+        compared, changed = self.compared.add, self.changed.add
         unknown: list[int] = []
         for number, change in others:
             other = after_of[number]
