@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from conformance.model.records import Cause, Claim, Clause, Deviation, Strength
+from conformance.model.records import JAX, Cause, Claim, Clause, Deviation, Strength
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.analysis.effects.happened import ABSENT
 from reports.analysis.effects.pairs import Effects, Side
-from reports.analysis.issues.places import Where, existing
+from reports.analysis.issues.places import existing
 from reports.render.site.columns import Column, columns
 from reports.render.site.evidence import (
     AROUND,
@@ -289,11 +289,12 @@ class ClausePage:
         some.
         """
         jax = self.results.targets[number].jax or ""
-        names = [
-            name
-            for name in self.results.columns(self.clause.clause)
-            if Where(name, jax) in existing(self.results)
-        ]
+        there = {one.implementation for one in existing(self.results) if one.jax == jax}
+        if there:
+            there.add(JAX)  # what maps nothing needs no implementation of a map
+        names = [name for name in self.results.columns(self.clause.clause) if name in there]
+        if not names:
+            return
         for topology in self.results.grid[self.clause.clause]:
             missing = [name for name in names if (number, name, topology) not in self._numbered]
             if missing == names:

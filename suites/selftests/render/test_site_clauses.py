@@ -464,6 +464,26 @@ def test_where_only_the_core_tests_ran_is_said_once() -> None:
     assert "Not run on JAX 0.8.0 with 2x2: only the core tests ran there." in text
 
 
+def test_of_plain_jax_too_only_what_was_not_run_is_said_not_to_have_run() -> None:
+    of_plain_jax = [cell("0.8.0", "jax"), cell("0.9.0", "jax")]
+    others = {"implementation": PMAP, "topology": "1x8"}
+    core = [
+        target("0.8.0", core={"runs": 3, "of": 12}),
+        target("0.9.0"),
+        claim("migrate-pmap.errors"),
+        clause("errors.a", expected={"jax": "returns"}),
+        clause("errors.b"),
+        *(cell_of("errors.b", target=f"jax=={one}", **others) for one in ("0.8.0", "0.9.0")),
+    ]
+
+    def said(*cells: Record) -> list[str]:
+        text = text_in(tree(render(results_of(*core, *cells))["clauses/errors.a.html"]))
+        return re.findall(r"Not run on JAX [^:]*", text)
+
+    assert said(*of_plain_jax) == []
+    assert said(*of_plain_jax[1:]) == ["Not run on JAX 0.8.0"]
+
+
 def test_equal_arrays_of_several_calls_are_shown_once() -> None:
     calls = [
         returned([1.0, 2.0], name="first call"),
