@@ -210,6 +210,13 @@ class ClausePage:
         """The column that effects are compared with; None if no cell of it was run."""
         return next((column for column in self.columns if column.baseline), None)
 
+    def compared_with(self, implementation: str) -> str:
+        """What an implementation's outcomes are compared with; empty without a baseline."""
+        if self.baseline is None:
+            return ""
+        before = JAX if implementation == JAX else self.baseline.side.implementation
+        return f"{implementation_words(before)} in {self.baseline.version}"
+
     @property
     def _baseline_side(self) -> Side | None:
         return self.baseline.side if self.baseline else None

@@ -484,6 +484,20 @@ def test_of_plain_jax_too_only_what_was_not_run_is_said_not_to_have_run() -> Non
     assert said(*of_plain_jax[1:]) == ["Not run on JAX 0.8.0"]
 
 
+def test_plain_jax_is_compared_with_plain_jax() -> None:
+    results = results_of(
+        *head(clause("errors.a", expected={"jax": "returns"}), clause("errors.b")),
+        *(cell(jax, "jax") for jax in VERSIONS),
+        *(
+            cell_of("errors.b", target=f"jax=={VERSIONS[0]}", implementation=name, topology="1x8")
+            for name in ("legacy_pmap", PMAP)
+        ),
+    )
+    site = render(results)
+    text = text_in(tree(site["clauses/errors.a.html"]))
+    assert f"same as plain JAX in {VERSIONS[0]}" in text
+
+
 def test_equal_arrays_of_several_calls_are_shown_once() -> None:
     calls = [
         returned([1.0, 2.0], name="first call"),
