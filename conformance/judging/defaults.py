@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from conformance.judging.deviations import Deviation
+from conformance.model.observations import DEFAULT_MEMORY, ONE_MEMORY
 from conformance.spec.aspects import COMMITTED, MEMORY_KIND, WEAK_TYPE
 from conformance.spec.codes import Code
 from conformance.spec.emissions import Emission, emission_text, emissions
@@ -20,8 +21,6 @@ from conformance.spec.expected import Expectation
 from conformance.spec.observation import Leaf, Observation
 from conformance.spec.releases import numbers
 
-DEFAULT_MEMORY = "device"
-ONE_MEMORY = "unpinned_host"  # the only one of a CPU's device before 0.7.1, and so its default
 ONE_DEVICE = "SingleDeviceSharding"  # committed or not, by how it was made
 
 

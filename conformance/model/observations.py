@@ -13,6 +13,9 @@ from msgspec import Struct
 
 from conformance.model.records import doc
 
+DEFAULT_MEMORY = "device"
+ONE_MEMORY = "unpinned_host"  # the only one of a CPU's device before 0.7.1, and so its default
+
 
 class Open(Struct, frozen=True):
     """An object that may have more keys than are known."""

@@ -153,8 +153,8 @@ def too_many_rows(impl: Implementation, cluster: Cluster, count: int) -> None:
     count=OF_TWO_LOCAL_DEVICES,
     claim=lambda count: FEWER if count == OF_TWO_LOCAL_DEVICES["half-as-many"] else MORE,
     title=lambda count: (
-        f"In several processes, {count} rows with 2 local devices are refused by an error that "
-        "says why"
+        f"In several processes, a pmap over {count} row{'s' * (count > 1)} with 2 local devices is "
+        "refused by an error that says why"
     ),
     fact="rank.rows.several-processes",
     needs=processes(2, devices_per_process=2),

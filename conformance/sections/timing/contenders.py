@@ -49,6 +49,11 @@ SIZES: Mapping[str, Size] = table(
 )
 
 
+def written(size: int) -> str:
+    """A number of bytes with its unit: `16 MiB`."""
+    return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"
+
+
 def named(contenders: Sequence[str], of: Mapping[str, Expectation]) -> Expectation:
     """Expect this of each contender's step."""
     return steps(**{name.replace(" ", "_"): of[name] for name in contenders})
@@ -92,7 +97,10 @@ def first_row(model: Model) -> Expectation:
     "timing.index.{size}",
     size=SIZES,
     claim="migrate-pmap.int-index-moves-whole-array",
-    title="The time of indexing an array of {size} per device, and of reading its first shard.",
+    title=lambda size: (
+        f"The time of indexing an array of {written(size.bytes)} per device, and of reading its "
+        "first shard."
+    ),
     fact="timing.index",
     topologies=lambda size: MANY if size.key == "64kib" else ONE_PROCESS,
     deadline_s=DEADLINE_S,

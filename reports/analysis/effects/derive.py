@@ -97,12 +97,12 @@ def unlike_expected(new: Digest) -> Effect:
     return min(found, key=lambda effect: effect.rank)
 
 
-def beside_values(old: Digest | None, new: Digest) -> Effect:
-    """Return the most severe effect beside other values, which are those that are documented."""
+def beside(known: Effect, old: Digest | None, new: Digest) -> Effect:
+    """Return the most severe effect beside one that is explained otherwise."""
     if old is None or old.died is not None or new.died is not None:
         return Effect.SAME
     found = (one.effect for one in _compared(old, new))
-    some = (effect for effect in found if effect is not Effect.WRONG_NUMBERS)
+    some = (effect for effect in found if effect is not known)
     return min(some, key=lambda effect: effect.rank, default=Effect.SAME)
 
 
@@ -362,10 +362,6 @@ def _changed(old: Step, new: Step, sentence: str, shape: str) -> ShownEffect:
     return ShownEffect(Effect.WRONG_NUMBERS, sentence, new.name, shape)
 
 
-# The default memory of a CPU, before JAX 0.7.1 and since.
-_RENAMED = "unpinned_host", "device"
-
-
 def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
     """Return how equal values are held otherwise: exactly, and by kind; None if they are not."""
     if one.shape != other.shape:
@@ -379,7 +375,7 @@ def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
         sentence = "deleted now" if other.deleted else "no longer deleted"
         return sentence, sentence
     kinds = one.memory_kind, other.memory_kind
-    if one.memory_kind != other.memory_kind and all(kinds) and kinds != _RENAMED:
+    if one.memory_kind != other.memory_kind and all(kinds):
         sentence = f"in memory {one.memory_kind} → {other.memory_kind}"
         return sentence, sentence
     if one.devices is not None and other.devices is not None and one.devices != other.devices:

@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from conformance.model.observations import DEFAULT_MEMORY, ONE_MEMORY
 from conformance.model.records import Cell, Fault
 from reports.analysis.comparing.fields import message_kept
 from reports.store.alike import failed as failed_of
 from reports.store.older import completed
+from reports.store.order import version_order
 
 Json = Mapping[str, Any]
 
@@ -26,6 +28,7 @@ _PROCESS = "process "  # how the step of a process of a plain job is named
 WHOLE_JOB = "the job"  # a step that starts a job, and returns a value of each of its processes
 _PARTED = " | "  # the lines of the text that a plain job noted
 _MESSAGE_SHOWN = 240  # characters of an error's text in a sentence
+_SEVERAL_MEMORIES = version_order("0.7.1")  # the JAX since which a CPU's device has several
 _SAME_ERROR = {"XlaRuntimeError": "JaxRuntimeError"}  # two names of one class
 
 
@@ -168,12 +171,19 @@ def _steps(
 ) -> Iterator[Step]:
     """Yield the steps, numbering those of the same name."""
     counted: Counter[str] = Counter()
+    one_memory = version_order(str(observation.get("jax") or "")) < _SEVERAL_MEMORIES
     for record in map(_map, _list(observation.get("steps"))):
         name = str(record.get("name"))
         counted[name] += 1
         wrong = failed.get((name, process), ())
         shown = name if counted[name] == 1 else f"{name} ({counted[name]})"
-        yield _step(shown, record, tuple(wrong))
+        step = _step(shown, record, tuple(wrong))
+        yield step._replace(leaves=tuple(map(_renamed, step.leaves))) if one_memory else step
+
+
+def _renamed(leaf: Leaf) -> Leaf:
+    """Return an array in the one memory that a CPU's device had, by that memory's later name."""
+    return leaf._replace(memory_kind=DEFAULT_MEMORY) if leaf.memory_kind == ONE_MEMORY else leaf
 
 
 def _step(name: str, record: Json, failed: tuple[Failed, ...]) -> Step:

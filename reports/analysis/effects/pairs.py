@@ -16,7 +16,7 @@ from conformance.model.records import JAX, Cell, Clause, Target, TargetKey
 from conformance.model.verdicts import Verdict
 from reports.analysis.comparing.changes import CompareError, cause_of, masked
 from reports.analysis.comparing.entries import load_entries
-from reports.analysis.effects.derive import alone, beside_values, derive, of_failing
+from reports.analysis.effects.derive import alone, beside, derive, of_failing
 from reports.analysis.effects.digest import Digest, digest
 from reports.analysis.effects.effect import Effect, ShownEffect, not_measured
 from reports.analysis.effects.explained import Explained, Why
@@ -203,13 +203,13 @@ class Effects:
         found = derived(self.digest_of(before), after)
         return None if found.effect is Effect.NOT_MEASURED else found
 
-    def beside_values(self, key: CellKey, baseline: Side | None) -> Effect:
-        """Return the effect on code that moves from a baseline to a cell, other values apart."""
+    def beside(self, known: Effect, key: CellKey, baseline: Side | None) -> Effect:
+        """Return the effect on code that moves from a baseline to a cell, beside a known one."""
         after = self.digest_of(key)
         if baseline is None or after is None:
             return Effect.SAME
         before = self.digest_of(cell_of(self.results, key.clause, key.topology, baseline))
-        return beside_values(before, after)
+        return beside(known, before, after)
 
     def happened(self, key: CellKey) -> str:
         """Return what happened in a cell, in a few words."""

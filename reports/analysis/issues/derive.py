@@ -301,7 +301,8 @@ class _Effects:
             return self._of_plain(key)
         shown = effects.from_baseline(key, self._baseline, failing=True)
         if shown is not None and self._of_another(shown, key):
-            return None
+            own = effects.beside(Effect.WARNS, key, self._baseline)
+            return self._said_otherwise(key) if own is Effect.SAME else own
         if shown is not None:
             # An array of all processes' rows, as documented.
             wrong = shown.effect is Effect.WRONG_NUMBERS
@@ -310,7 +311,7 @@ class _Effects:
                 return self._said_otherwise(key)
             if not all_rows:
                 return shown.effect
-            beside = effects.beside_values(key, self._baseline)
+            beside = effects.beside(Effect.WRONG_NUMBERS, key, self._baseline)
             return min(beside, Effect.LIES_ELSEWHERE, key=lambda effect: effect.rank)
         digest = effects.digest_of(key)
         effect = Effect.SAME if digest is None else unlike_expected(digest)

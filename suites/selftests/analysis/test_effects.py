@@ -209,9 +209,21 @@ def in_memory(kind: str) -> Record:
         ),
         (
             "the default memory, by its name before JAX 0.7.1 and since",
-            digest_of(returned(in_memory("unpinned_host"))),
+            digest_of(returned(in_memory("unpinned_host")), jax="0.7.0"),
             digest_of(returned(in_memory("device"))),
             Effect.SAME,
+        ),
+        (
+            "the default memory, by its name since JAX 0.7.1 and before",
+            digest_of(returned(in_memory("device"))),
+            digest_of(returned(in_memory("unpinned_host")), jax="0.7.0"),
+            Effect.SAME,
+        ),
+        (
+            "of several memories, no longer the host's",
+            digest_of(returned(in_memory("unpinned_host")), jax="0.7.1"),
+            digest_of(returned(in_memory("device"))),
+            Effect.LIES_ELSEWHERE,
         ),
         (
             "the memory of the host",

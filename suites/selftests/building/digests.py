@@ -17,9 +17,11 @@ def digested(part: Record) -> Digest:
     return digest(msgspec.convert(record, Cell))
 
 
-def digest_of(*steps: Record, verdict: str = "conforms", **other: Any) -> Digest:
+def digest_of(
+    *steps: Record, verdict: str = "conforms", jax: str = "0.12.0.1", **other: Any
+) -> Digest:
     """Return the digest of a cell whose one process did these steps."""
-    seen = [{"process": 0, "steps": [*steps]}]
+    seen = [{"process": 0, "jax": jax, "steps": [*steps]}]
     return digested({"verdict": verdict, "observations": seen} | other)
 
 

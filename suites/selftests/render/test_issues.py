@@ -703,3 +703,26 @@ def test_a_warning_counts_for_the_issue_that_explains_it(slug: str, effect: Effe
 
     assert issue.cause.cause == slug
     assert issue.at(NEW) is effect
+
+
+def test_beside_the_warning_of_another_issue_its_own_effect_counts() -> None:
+    text = "Donated pmap argument required resharding."
+    said = [{"category": "UserWarning", "message": text, "count": 1}]
+    now = finding("no error", "error", step="refused", error_expected=True)
+    records = [
+        *map(cause, {ORDINARY, "donated-copy-original-deleted"}),
+        program("donation.a"),
+        ran("donation.a", "legacy_pmap@0.9.0", returned([1.0]), raised(name="refused")),
+        ran(
+            "donation.a",
+            "new_pmap@0.9.0",
+            returned([1.0], warnings=said),
+            returned([1.0], name="refused"),
+            verdict="known deviation",
+            findings=[now],
+            deviation=deviation(cause=ORDINARY),
+        ),
+    ]
+    [issue] = issues(Effects(read(*records)))
+
+    assert issue.at(NEW) is Effect.TAKEN
