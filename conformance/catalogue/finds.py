@@ -69,12 +69,13 @@ class Find:
 
     `says` tells a reader what was found, where the issue's title does not. `after` is the code that
     replaces what was found, with what the event captured in braces; `proved` is the clause that
-    shows both to be equal: a rule that has it is applied by `--fix`. `effect` is the severity where
-    the published cells compare nothing of the issue, and `asked` the implementation that such a
-    program asks for, whichever runs. `to` is the implementation that alone a program has to move to
-    for the rule to be about it. `needs` is a requirement: where the scanned tree has none but such
-    that allow only these versions of a package, the rule does not apply. With `once`, a file has
-    one finding of the rule, which counts the others; it is their noun.
+    shows equal values: a rule that has it is applied by `--fix`. `effect` is the severity where
+    the published cells compare nothing of the issue, `at_most` the highest where a place that was
+    found seldom meets it; `asked` is the implementation that such a program asks for, whichever
+    runs. `leaving` and `to` are the implementations that alone a program has to leave and to move
+    to for the rule to be about a change. `needs` is a requirement: where the scanned tree has none
+    but such that allow only these versions of a package, the rule does not apply. With `once`, a
+    file has one finding of the rule, which counts the others; it is their noun.
     """
 
     event: str
@@ -84,7 +85,9 @@ class Find:
     after: str = ""
     proved: str = ""
     effect: str = ""
+    at_most: str = ""
     asked: str = ""
+    leaving: str = ""
     to: str = ""
     needs: str = ""
     once: str = ""
@@ -95,7 +98,7 @@ class Find:
         return tuple(dict.fromkeys(_PLACEHOLDER.findall(self.after)))
 
 
-_TEXTS = ("says", "after", "proved", "effect", "asked", "to", "needs", "once")
+_TEXTS = ("says", "after", "proved", "effect", "at_most", "asked", "leaving", "to", "needs", "once")
 
 
 def parse_finds(raw: Any) -> tuple[Find, ...]:
@@ -118,10 +121,11 @@ def _find(raw: Mapping[str, Any]) -> Find:
     for key in raw.keys() & {*_TEXTS}:
         if not (isinstance(raw[key], str) and raw[key].strip()):
             raise FindError(f"[[find]] {key} must be a text")
-    if raw.get("effect") and raw["effect"] not in SEVERITIES:
-        raise FindError(
-            f"[[find]] effect is {raw['effect']!r}; give one of {', '.join(SEVERITIES)}"
-        )
+    for key in ("effect", "at_most"):
+        if raw.get(key) and raw[key] not in SEVERITIES:
+            raise FindError(
+                f"[[find]] {key} is {raw[key]!r}; give one of {', '.join(SEVERITIES)}"
+            )
     if raw.get("proved") and not raw.get("after"):
         raise FindError(
             "[[find]] proved names the clause that proves the rewriting in after: add after"

@@ -25,6 +25,7 @@ from conformance.scanning.values import (
     NOT_OF_ROWS,
     ON_ONE_DEVICE,
     ONE_ROW,
+    RESHAPED,
     UNKNOWN,
     WHOLE,
     Argument,
@@ -321,7 +322,7 @@ def method(
         return replace(owner)
     if name in RESHAPING_METHODS:
         used(run, scope, node, owner, "reshape", capture)
-        return replace(owner, leaf=True)
+        return replace(owner, leaf=True, facts=owner.facts | {RESHAPED})
     if name in ("sum", "mean", "max", "min", "prod", "std", "var", "any", "all"):
         used(run, scope, node, owner, "reduce", capture)
         return replace(owner, leaf=True, row=owner.row or not keeps_rows(node))

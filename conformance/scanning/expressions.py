@@ -19,7 +19,7 @@ from conformance.scanning import (
     items,
     versions,
 )
-from conformance.scanning.names import OPTIONS_OF_PMAP, PROPERTIES
+from conformance.scanning.names import IDENTITY, OPTIONS_OF_PMAP, PROPERTIES
 from conformance.scanning.results import COMPUTED, maps_around
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
@@ -153,10 +153,14 @@ def _unary(run: Interpreter, scope: Scope, node: cst.UnaryOperation) -> Value:
 
 
 def _comparison(run: Interpreter, scope: Scope, node: cst.Comparison) -> Value:
+    before = run.metadata
+    if all(isinstance(one.operator, cst.Is | cst.IsNot) for one in node.comparisons):
+        run.metadata = before or IDENTITY
     value = run.evaluate(scope, node.left)
     found = value.tags
     for one in node.comparisons:
         found |= run.evaluate(scope, one.comparator).tags
+    run.metadata = before
     return with_tags(UNKNOWN, *(["process 0"] if "process index" in found else []))
 
 

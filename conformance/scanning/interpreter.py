@@ -70,7 +70,7 @@ class Interpreter:
     instances: dict[int, Value] = field(default_factory=dict)  # the last one made of each class
     lambdas: dict[int, Function] = field(default_factory=dict)  # by node
     passed_to_map: bool = False  # what is evaluated is an argument of a mapped function
-    metadata: str = ""  # the attribute that is looked up, if a deleted array has it as well
+    metadata: str = ""  # the attribute that is looked up, if a deleted array has it as well; `is`
     _importing: int = 0
 
     # Files

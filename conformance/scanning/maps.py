@@ -28,8 +28,10 @@ from conformance.scanning.values import (
     Choice,
     Constant,
     Function,
+    Instance,
     Items,
     Mapped,
+    Method,
     Partial,
     Reference,
     Transformed,
@@ -100,6 +102,13 @@ def _left_out(name: str, argument: Argument) -> bool:
 def value_facts(value: Value) -> set[str]:
     """Return what is known of a value, in the words of rules."""
     found = set(value.tags)
+    match value:
+        case Method() | Function(owner=Instance()):
+            found.add("method")
+        case Function(node=cst.Lambda()):
+            found.add("lambda")
+        case Partial():
+            found.add("partial")
     if isinstance(value, Items):
         for one in value.items:
             found |= {f"contains {fact}" for fact in value_facts(one)}
@@ -254,9 +263,10 @@ def call(
     if outputs - run.first_outputs.setdefault(id(node), frozenset(outputs)):
         tags.add("fed back")
     keywords = {one.keyword for one in arguments if one.keyword}
+    at_once = isinstance(node, cst.Call) and isinstance(node.func, cst.Call)
     attributes = {
         "map": frozenset({mapped.kind}),
-        "under": frozenset({*run.under, *run.within}),
+        "under": frozenset({*run.under, *run.within, *(["called at once"] if at_once else [])}),
         "passes": mapped.facts["passes"] | ({"keyword"} if keywords else frozenset()),
         "value": mapped.facts["value"],
         "argument": frozenset(tags),

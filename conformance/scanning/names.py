@@ -222,6 +222,7 @@ OF_TREES = frozenset(
     }
 )
 # What a deleted array still has, and what trees of arrays have.
+IDENTITY = "is"  # `array is None` asks nothing of an array, not even whether it is deleted
 OF_METADATA = frozenset(
     {
         *("shape", "dtype", "ndim", "size", "sharding", "aval", "nbytes", "weak_type", "delete"),

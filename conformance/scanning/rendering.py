@@ -45,7 +45,7 @@ def _lines(report: Report) -> Iterator[str]:
         elif one.proved:
             yield "    after:  (removed)"
         if one.proved:
-            yield f"    --fix writes this; {one.proved} shows both to be equal"
+            yield f"    --fix writes this; {one.proved} shows equal values"
     for left in report.unread:
         yield f"{left.path}: not scanned: {left.why}"
     issues = {issue.slug: issue for one in report.findings for issue in (one.issue, *one.also)}

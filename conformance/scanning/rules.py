@@ -90,8 +90,14 @@ class Rules:
         )
 
 
-def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules:
-    """Return the rules of known issues, each with what it changes."""
+def rules(
+    issues: Iterable[tuple[Cause, Change]], old: Side, new: Side, *, unchanged: bool = False
+) -> Rules:
+    """Return the rules of known issues, each with what it changes.
+
+    With `unchanged` also those about uses that both sides treat alike, of an issue that changes
+    others.
+    """
     found: dict[str, list[Rule]] = {}
     # What the code maps with now: what it maps with otherwise does not move.
     other = PMAP if old.implementation == SHARD_MAP else SHARD_MAP
@@ -107,8 +113,11 @@ def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules
             change,
         )
         for find in cause.finds:
-            if find.to in ("", new.implementation) and _concerns(find, cause, change, new):
-                rule = Rule(_canonical(find, other), replace(issue, change=_own(find, change)))
+            own = _own(find, change, old)
+            if own.severity == UNCHANGED != change.severity and not unchanged:
+                continue
+            if find.to in ("", new.implementation) and _concerns(find, cause, own, new):
+                rule = Rule(_canonical(find, other), replace(issue, change=own))
                 found.setdefault(find.event, []).append(rule)
     by_name: dict[tuple[str, str], list[Rule]] = {}
     for event, some in found.items():
@@ -128,8 +137,14 @@ def _concerns(find: Find, cause: Cause, change: Change, new: Side) -> bool:
     return not find.asked or bool(find.effect)
 
 
-def _own(find: Find, change: Change) -> Change:
-    """Return the one effect that a rule is about, if the issue has several."""
+def _own(find: Find, change: Change, old: Side) -> Change:
+    """Return the one effect that a rule is about, if the issue has several, and no more than it
+    allows; none, if its use changes only for programs that leave another implementation.
+    """
+    if find.leaving not in ("", old.implementation):
+        return replace(change, severity=UNCHANGED, effects=())
+    if find.at_most and ORDER[find.at_most] > ORDER[change.severity]:
+        return replace(change, severity=find.at_most)
     if find.effect not in change.effects:
         return change
     return replace(change, severity=find.effect, effects=(find.effect,))

@@ -28,6 +28,7 @@ from conformance.scanning.results import ROWS_FOR_ALL, result_tags
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     ON_ONE_DEVICE,
+    RESHAPED,
     UNKNOWN,
     Argument,
     Array,
@@ -228,5 +229,5 @@ def _kept(name: str, value: Value) -> Value | None:
     if isinstance(value, Array) and name in ("jax.numpy.split", "jax.numpy.array_split"):
         return Items(items=(Array(of=value.of, facts=value.facts, leaf=True),), kind="starred")
     if isinstance(value, Array) and name in RESHAPES:
-        return Array(of=value.of, facts=value.facts, leaf=True, row=value.row)
+        return Array(of=value.of, facts=value.facts | {RESHAPED}, leaf=True, row=value.row)
     return None

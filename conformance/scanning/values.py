@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 PMAP, SHARD_MAP = "pmap", "shard_map"
 EXPLICIT = "explicit mesh"
 WHOLE, OTHER_AXIS = "whole", "by another axis"  # an output: replicated, or not split in rows
+RESHAPED = "reshaped"  # a device may have several rows of it
 NOT_OF_ROWS = frozenset({WHOLE, OTHER_AXIS})
 MOST_CHOICES = 4  # functions that a name may stand for
 ON_ONE_DEVICE = "on one device"  # of an array: committed to it

@@ -208,7 +208,7 @@ def _report(
     files, left = listed(chosen.paths, (*chosen.exclude, *configuration.exclude))
     return scan(
         files,
-        rules(issues, old, new),
+        rules(issues, old, new, unchanged=chosen.unchanged),
         old=str(old),
         new=str(new),
         left=left,

@@ -76,7 +76,8 @@ def rules_between(old: str, new: str, *, unchanged: bool = False) -> Rules:
     sides = Side(*old.split("@")), Side(*new.split("@"))
     causes = load_causes()
     some = changes(causes, published(old, new), *sides, unchanged=unchanged)
-    return rules(with_removed(some, causes.values(), removed(*sides)), *sides)
+    with_names = with_removed(some, causes.values(), removed(*sides))
+    return rules(with_names, *sides, unchanged=unchanged)
 
 
 def report_of(

@@ -22,7 +22,7 @@ from conformance.scanning.rendering import escaped
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.main import main
 
-SIDES = ("--from", "new_pmap@0.8.3", "--to", "new_pmap@0.12.0.1")
+SIDES = ("--from", "legacy_pmap@0.8.3", "--to", "new_pmap@0.12.0.1")
 INDEX = """import jax
 
 f = jax.pmap(lambda x: x + 1)
@@ -31,6 +31,7 @@ f = jax.pmap(lambda x: x + 1)
 def main(x):
     return f(x)[0]  # the first
 """
+INDEXED = ("index-replicates-the-row", "index-raises-no-copy-arrays")
 CLEAN = "import jax\n\nf = jax.jit(lambda x: x + 1)\n"
 TERMINATED_S = 10.0  # far less than its processes need for the files that they have
 Capture = pytest.CaptureFixture[str]
@@ -125,7 +126,7 @@ def test_a_report_is_written_where_it_is_to_go(folder: Path, capsys: Capture) ->
         (INDEX, ("--fail-on", "error"), DONE),
         (INDEX, ("--fail-on", "extra communication"), FOUND),
         (INDEX, ("--fail-on", "warning"), FOUND),
-        (INDEX, ("--ignore", "index-replicates-the-row"), DONE),
+        (INDEX, [f"--ignore={issue}" for issue in INDEXED], DONE),
         (INDEX, ("--exclude", "*"), FAILED),
         (INDEX, ("--processes", "one"), FOUND),
     ],
@@ -204,7 +205,7 @@ def test_a_file_leaves_all_out(folder: Path) -> None:
 def test_a_project_configures_its_scans(folder: Path, capsys: Capture) -> None:
     write(folder, a=INDEX)
     table = """[tool.pmap-conformance]
-from = "new_pmap@0.8.3"
+from = "legacy_pmap@0.8.3"
 to = "new_pmap@0.12.0.1"
 fail-on = "error"
 """
@@ -212,7 +213,7 @@ fail-on = "error"
     assert main(["scan", "."]) == DONE
     said = capsys.readouterr().out
     assert "1 finding " in said
-    assert "new_pmap@0.8.3" in said
+    assert "legacy_pmap@0.8.3" in said
     (folder / "pyproject.toml").write_text(table.replace("fail-on", "exclude = ['a*']\nfail-on"))
     assert main(["scan", "."]) == DONE
     assert "0 findings" in capsys.readouterr().out
@@ -386,6 +387,7 @@ def test_fixes_keep_comments_and_formatting_and_name_their_clauses(
         pytest.param(INDEX.replace("[0]", "[1]"), id="another row"),
         pytest.param(INDEX.replace("[0]", "[0, 1]"), id="two indices"),
         pytest.param(INDEX.replace("lambda x: x + 1", "unknown"), id="unknown body"),
+        pytest.param(INDEX.replace("[0]", ".reshape(-1)[0]"), id="another shape"),
         pytest.param(
             'import jax\njax.config.update("jax_pmap_shmap_merge", False)\n', id="legacy pmap"
         ),

@@ -10,4 +10,4 @@ def make(body):
 
 def first(x):
     total = make(lambda row: row * 2)(x)
-    return total[0]  # finds: index-replicates-the-row
+    return total[0]
