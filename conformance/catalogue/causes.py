@@ -20,7 +20,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from conformance.catalogue.finds import Find, FindError, parse_finds
-from conformance.model.tables import load_toml
+from conformance.model.tables import check_keys, load_toml
 from conformance.spec.names import COLUMNS, JAX, LEGACY_PMAP, NEW_PMAP
 from conformance.spec.topology import Topology
 
@@ -142,7 +142,7 @@ def load(file: Path) -> Cause:
     known = {one.name for one in fields(Cause)} - made | {"find"}
     optional = {"remedies", "edit", "part_of", "requires", "compared", "scanned"}
     optional |= {"find", "find_none"}
-    _keys(raw, known, known - optional, file.name)
+    check_keys(raw, known, known - optional, file.name, CauseError)
     if not _SLUG.fullmatch(file.stem):
         raise CauseError(f"{file.name}: name it in lower-case words with hyphens")
     for key in ("title", "sentence", "kind", *(raw.keys() & {"edit", "part_of", "find_none"})):
@@ -239,7 +239,7 @@ def _shows(raw: Any, file: str) -> Shows:
         raise CauseError(f"{file}: shows must be written [[shows]]")
     known = {one.name for one in fields(Shows)}
     where = f"{file}: [[shows]]"
-    _keys(raw, known, {"implementation"}, where)
+    check_keys(raw, known, {"implementation"}, where, CauseError)
     for key in ("implementation", "topology"):
         if key in raw:
             raw[key] = _texts(raw[key], 1, f"{where} {key}")
@@ -264,14 +264,6 @@ def _shows(raw: Any, file: str) -> Shows:
     if JAX in raw["implementation"] and len(raw["implementation"]) > 1:
         raise CauseError(f"{where}: what maps nothing is shown under {JAX!r} alone")
     return Shows(**raw)
-
-
-def _keys(raw: Mapping[str, Any], known: set[str], required: set[str], where: str) -> None:
-    if raw.keys() - known or required - raw.keys():
-        raise CauseError(
-            f"{where}: unknown keys {sorted(raw.keys() - known)}, "
-            f"missing keys {sorted(required - raw.keys())}"
-        )
 
 
 def _texts(value: Any, least: int, where: str) -> tuple[str, ...]:

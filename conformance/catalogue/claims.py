@@ -22,7 +22,7 @@ from conformance.catalogue.documents import (
     heading_texts,
     words_of,
 )
-from conformance.model.tables import load_toml
+from conformance.model.tables import check_keys, load_toml
 
 SILENCE = "silence"
 KINDS = ("switch", "error", "fix", "performance", "semantics", SILENCE)
@@ -146,7 +146,8 @@ def load_claims(path: Path | None = None) -> Claims:
     """
     source = path or CLAIMS_FILE
     data = load_toml(source)
-    _check_keys(data, ("documents", "headings", "claims"), source.name)
+    all_of = ("documents", "headings", "claims")
+    check_keys(data, all_of, all_of, source.name)
     documents = {
         slug: _document(slug, table)
         for slug, table in _table(data["documents"], "[documents]").items()
@@ -289,7 +290,7 @@ def _fields(
     optional: tuple[str, ...] = (),
 ) -> dict[str, str]:
     fields = _table(table, where)
-    _check_keys(fields, (*names, *(name for name in optional if name in fields)), where)
+    check_keys(fields, (*names, *optional), names, where)
     for name, value in fields.items():
         if not isinstance(value, str) or len(value.splitlines()) > 1 or value != value.strip():
             raise ValueError(
@@ -298,17 +299,6 @@ def _fields(
         if not value and name not in may_be_empty:
             raise ValueError(f"{where}: {name} is empty; fill it in")
     return fields
-
-
-def _check_keys(table: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
-    expected = ", ".join(names)
-    if unknown := [name for name in table if name not in names]:
-        raise ValueError(
-            f"{where}: unknown key {', '.join(unknown)}; remove it, or correct it to one of: "
-            f"{expected}"
-        )
-    if missing := [name for name in names if name not in table]:
-        raise ValueError(f"{where}: {', '.join(missing)} is missing; it needs all of: {expected}")
 
 
 def _table(value: object, where: str) -> dict[str, Any]:

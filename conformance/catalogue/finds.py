@@ -123,9 +123,7 @@ def _find(raw: Mapping[str, Any]) -> Find:
             raise FindError(f"[[find]] {key} must be a text")
     for key in ("effect", "at_most"):
         if raw.get(key) and raw[key] not in SEVERITIES:
-            raise FindError(
-                f"[[find]] {key} is {raw[key]!r}; give one of {', '.join(SEVERITIES)}"
-            )
+            raise FindError(f"[[find]] {key} is {raw[key]!r}; give one of {', '.join(SEVERITIES)}")
     if raw.get("proved") and not raw.get("after"):
         raise FindError(
             "[[find]] proved names the clause that proves the rewriting in after: add after"

@@ -31,11 +31,14 @@ class CatalogueError(ValueError):
     """Clauses that contradict each other or the claims."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Catalogue:
     """All clauses by id."""
 
     clauses: Mapping[str, Clause]
+
+    def __repr__(self) -> str:  # short: a traceback that shows it must not take a second
+        return f"<Catalogue of {len(self.clauses)} clauses>"
 
     def sections(self) -> list[str]:
         """Return the sections that have clauses, sorted, without the time lane's."""

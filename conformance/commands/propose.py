@@ -499,7 +499,7 @@ def _table(some: Sequence[tuple[Step | None, Finding]], claims: Collection[str])
     if "mistake" in table:
         return table
     seen = [one for one, _ in some if one is not None]
-    if noted := _figures(codes, seen):
+    if noted := _figures({*figures_of(codes), *(f.figure for _, f in some if f.figure)}, seen):
         return table | {"noted": noted}  # the values may be the right ones
     if len(codes) == 1 and (leaves := _leaves(_fields(codes[0], claims, seen), seen)):
         return table | {"leaves": leaves}
@@ -562,9 +562,9 @@ def _leaf_pattern(values: Sequence[Any]) -> Any:
     return f"^{_SPECIAL.sub(_ESCAPED, first)}$" if isinstance(first, str) else first
 
 
-def _figures(codes: Sequence[str], seen: Sequence[Step]) -> dict[str, Any]:
-    """Return the figures that all of these steps noted, of those that the codes are about."""
-    noted = {name: [one.extra.get(name) for one in seen] for name in figures_of(codes)}
+def _figures(names: Collection[str], seen: Sequence[Step]) -> dict[str, Any]:
+    """Return the figures of these names that all of these steps noted."""
+    noted = {name: [one.extra.get(name) for one in seen] for name in sorted(names)}
     if None not in noted.get(MOVED, [None]):
         noted.pop(PROGRAMS, None)  # of which `moved` is the sum
     return {name: _figure(some) for name, some in noted.items() if None not in some}
@@ -625,7 +625,7 @@ def pattern(texts: Iterable[str]) -> str:
                 break
         else:
             beginnings.append(text)
-    patterns = list(dict.fromkeys(_SPECIAL.sub(_ESCAPED, one) for one in beginnings))
+    patterns = list(dict.fromkeys(_SPECIAL.sub(_ESCAPED, one) or "$" for one in beginnings))
     return f"^{patterns[0]}" if len(patterns) == 1 else f"^({'|'.join(patterns)})"
 
 

@@ -31,7 +31,7 @@ from conformance.judging.seen import (
     step_pattern,
     steps_of,
 )
-from conformance.model.tables import load_toml
+from conformance.model.tables import check_keys, load_toml
 from conformance.spec.clause import Clause
 from conformance.spec.emissions import EmissionError, EmissionPattern, emission_pattern
 from conformance.spec.expectation import Finding
@@ -458,11 +458,7 @@ def _check_keys(raw: Mapping[str, Any], table: str, where: str) -> None:
     """Raise DeviationError if an entry has other keys than those of its table."""
     known = {f.name for f in fields(Deviation)} - {"where", "why", "link", "kind"}
     required = {"clause", "implementation", "cause", "review"}
-    if raw.keys() - known or required - raw.keys():
-        raise DeviationError(
-            f"{where}: unknown keys {sorted(raw.keys() - known)}, "
-            f"missing keys {sorted(required - raw.keys())}"
-        )
+    check_keys(raw, known, required, where, DeviationError)
     if len(raw.keys() & SEEN) != 1:
         raise DeviationError(f"{where}: describe what is seen with one of {', '.join(SEEN)}")
     if ("warns" in raw) != (table == WARNING_ENTRIES):

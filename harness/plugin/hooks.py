@@ -384,7 +384,7 @@ def _end(config: pytest.Config, ours: Session) -> None:
         ours.recorder.close()
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
     """Print the counts of verdicts, the times, the flaky and red cells, and the results file."""
     session = config.stash.get(_SESSION, None)
     if session is None or not (session.verdicts or session.timings):
@@ -409,6 +409,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"and {len(session.red) - MOST_RED} more red cells", red=True)
     if session.recorder is not None:
         terminalreporter.write_line(resumed_cells.results(config, session.recorder))
+        if exitstatus == pytest.ExitCode.INTERRUPTED:
+            terminalreporter.write_line(
+                "interrupted: cells that had not ended are missing; run them by "
+                f"--resume {config.getoption('results')} --results ANOTHER"
+            )
 
 
 def _counts(session: Session) -> Iterator[str]:
@@ -417,6 +422,8 @@ def _counts(session: Session) -> Iterator[str]:
     counts = ", ".join(f"{session.verdicts[v]} {v}" for v in order if session.verdicts[v])
     if session.verdicts:
         yield f"{sum(session.verdicts.values())} cells: {counts}"
+    if session.verdicts.keys() <= {Verdict.NOT_APPLICABLE, Verdict.REMOVED}:
+        yield "nothing was tested: pytest's option -rs shows why, for each cell"
     if session.tier is not None:
         yield f"core: {session.tier.runs} of {session.tier.of} runs; --tier full runs all"
 

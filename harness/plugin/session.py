@@ -47,7 +47,7 @@ EXCUSED = (Verdict.REMOVED, Verdict.NOT_APPLICABLE)
 OUTCOME = pytest.StashKey[Outcome]()  # of an item: what is to be recorded of it
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)  # a traceback that shows it stays short
 class Session:
     """What one pytest process needs for its cells; the pool is created with the first cell."""
 

@@ -98,10 +98,8 @@ class Pool:
         try:
             cluster = self._lease(target, topology, fresh or self._isolated, case.looks_at_compiled)
         except ClusterDown as down:
-            self.spent.starting += time.monotonic() - began
             seconds = time.monotonic() - began
             return Run(CaseResult((), down.fault, seconds, 0.0), {}, True)
-        self.spent.starting += time.monotonic() - began
         was_fresh = cluster.cases == 0
         try:
             result = cluster.run(case)
@@ -176,9 +174,13 @@ class Pool:
         ):
             return cluster
         self.release()
-        with self._fleet.starting(target) as launcher:
-            launcher.warm_up()
-            return self._start(launcher, target, topology, bool(as_by_default))
+        began = time.monotonic()
+        try:
+            with self._fleet.starting(target) as launcher:
+                launcher.warm_up()
+                return self._start(launcher, target, topology, bool(as_by_default))
+        finally:
+            self.spent.starting += time.monotonic() - began
 
     def _start(
         self, launcher: Launcher, target: Target, topology: Topology, as_by_default: bool

@@ -114,7 +114,9 @@ def parse_spec(text: str) -> Spec:
     if os.sep in text or text.startswith("~"):
         # Links stay: a virtual environment's python is a link, and resolved it loses its packages.
         return Spec("interpreter", os.path.abspath(os.path.expanduser(text)))
-    if text.startswith("jax"):
+    if re.match(r"jax\s*=\s*\d", text):
+        why = f"write two equals signs: {text.replace('=', '==', 1)}"
+    elif text.startswith("jax"):
         why = "only one exact version can be asked for, such as jax==0.9.0, or a nightly one"
     elif text == ALL:
         why = "it stands for many; name one, such as newest"

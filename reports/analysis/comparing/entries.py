@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from conformance.model.tables import load_toml
+from conformance.model.tables import check_keys, load_toml
 from reports.analysis.comparing.fields import FIELDS, Difference
 from reports.store.input_error import InputError
 from reports.store.order import MAPS, NEW, SHARD_MAP, version_order
@@ -140,11 +140,7 @@ def _entry(raw: Mapping[str, Any], where: str) -> Entry:
         raise EntryError(f"{where}: entries are written [[difference]]")
     known = {one.name for one in fields(Entry)} - {"where"}
     required = {"field", "old", "new", "says", "review"}
-    if raw.keys() - known or required - raw.keys():
-        raise EntryError(
-            f"{where}: unknown keys {sorted(raw.keys() - known)}, "
-            f"missing keys {sorted(required - raw.keys())}"
-        )
+    check_keys(raw, known, required, where, EntryError)
     made: dict[str, Any] = {key: _tuple(raw[key]) if key in _LISTS else raw[key] for key in raw}
     for key in made.keys() - {"review", "same"}:
         texts: Sequence[Any] = made[key] if key in _LISTS else [made[key]]

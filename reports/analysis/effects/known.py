@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.model.records import JAX
+from conformance.model.tables import check_keys
 from reports.analysis.comparing.entries import EntryError, like, tables_of
 from reports.analysis.effects.effect import Effect, ShownEffect
 from reports.store.order import MAPS
@@ -63,11 +64,7 @@ def _known(raw: Mapping[str, Any], where: str) -> Known:
     if not isinstance(raw, dict):
         raise EntryError(f"{where}: entries are written [[change]]")
     names = {one.name for one in fields(Known)} - {"where"}
-    if raw.keys() - names or {*_REQUIRED} - raw.keys():
-        raise EntryError(
-            f"{where}: unknown keys {sorted(raw.keys() - names)}, "
-            f"missing keys {sorted({*_REQUIRED} - raw.keys())}"
-        )
+    check_keys(raw, names, _REQUIRED, where, EntryError)
     made = {key: _texts(value, key, where) for key, value in raw.items()}
     for key, there in (("effect", [one.value for one in Effect]), ("new_in", COLUMNS)):
         if unknown := set(made.get(key, ())) - set(there):

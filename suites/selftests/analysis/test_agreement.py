@@ -444,8 +444,8 @@ def test_every_range_in_which_a_program_shows_its_cause_is_read_as_the_catalogue
     [
         ("[other]", r"only \[\[difference\]\] entries are allowed"),
         ("[[difference]", "not valid TOML"),
-        (f'[[difference]]\n{ENTRY}why = "x"', "entry 1: unknown keys .'why'"),
-        ('[[difference]]\nfield = "dtype"', "missing keys"),
+        (f'[[difference]]\n{ENTRY}why = "x"', "entry 1: unknown key why; remove it"),
+        ('[[difference]]\nfield = "dtype"', "new, old, review, says is missing"),
         (f"[[difference]]\n{ENTRY}clause = []", "clause must be a text, or several"),
         (f"[[difference]]\n{ENTRY}cause = 3", "cause must be a text"),
         (f"[[difference]]\n{ENTRY.replace('dtype', 'kind')}", "no field is called kind; there are"),

@@ -332,6 +332,7 @@ MOVED = {"collectives": {"all-reduce": 32}, "bytes": 32, "multiple": 2.904, "hos
             {"multiple": {"at_least": 2.9, "at_most": 2.91}},
         ),
         ("donated deleted", [True, False], [True, True], r"^\[true, false\]$"),
+        ("an answer of a probe's own", False, True, "^false$"),
     ],
 )
 def test_a_figure_is_pinned_and_not_the_right_values_beside_it(
@@ -503,6 +504,7 @@ def test_what_is_unproven_is_not_excused(proposed: Any) -> None:
         (["an object at 0x7f0123"], "^an object at "),
         (["first\nsecond"], "^first"),
         (["returned", "returned more"], "^returned"),
+        ([""], "^$"),
     ],
 )
 def test_a_pattern_is_escaped_and_anchored(texts: list[str], found: str) -> None:

@@ -1,4 +1,4 @@
-"""The project's layout: the allowed imports, and the length of modules.
+"""The project's layout: the allowed imports, and what modules are called.
 
 A worker of another interpreter has only jax and numpy: an import too many there would break only
 targets that nobody runs every day.
@@ -364,7 +364,7 @@ def undocumented(tree: ast.AST, owner: str = "") -> list[tuple[int, str]]:
     return found
 
 
-# Sizes
+# Names of files
 
 
 def test_no_two_files_of_tests_have_one_name() -> None:

@@ -123,5 +123,6 @@ def test_an_interrupted_run_keeps_what_it_had(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(ENDS_S) == pytest.ExitCode.INTERRUPTED
         assert gone(mark, ENDS_S)
+    assert f"run them by --resume {file} " in (tmp_path / "pytest.log").read_text()
     assert len(cells(records(file))) >= 2
     assert len(load([file]).outcomes) >= 2

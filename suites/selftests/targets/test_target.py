@@ -208,6 +208,7 @@ def test_reads(text: str, spec: Spec, canonical: str) -> None:
         ("0.9.0rc1", "write current, newest"),
         ("1.2.3.4.5", "write current, newest"),
         ("jax", "one exact version"),
+        ("jax=0.9.2", "two equals signs: jax==0.9.2"),
         ("jax>=0.9.0", "one exact version"),
         ("jax==0.9.0.dev", "one exact version"),
         ("jax==0.9.0rc1", "one exact version"),
