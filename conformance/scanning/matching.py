@@ -15,6 +15,7 @@ from conformance.scanning.sources import Source
 from conformance.scanning.values import Reference
 
 NOTHING = "nothing"  # the placeholder of what is removed
+AXIS = "axis"  # the placeholder of the axis name that the file's maps have
 USUAL = {"numpy": "np", "jax.numpy": "jnp"}  # how a module is imported that is not yet
 MOST_SHOWN = 200  # characters of code in a finding
 
@@ -60,6 +61,8 @@ def rewritten(
     for name in _placeholders(template):
         if name == NOTHING:
             text = text.replace("{nothing}", "")
+        elif name == AXIS:
+            text = text.replace("{axis}", source.axis_name)
         elif name in captures:
             text = text.replace("{" + name + "}", source.tree.code_for_node(captures[name]))
         elif name.startswith("arg.") or name in ("value", "index", "function"):

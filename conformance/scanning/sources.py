@@ -30,6 +30,8 @@ class UnreadableError(ValueError):
 _OF_SEVERAL_PROCESSES = re.compile(
     r"distributed\.initialize|\bprocess_(?:index|count)\b|\bhost_(?:id|count)\b|\bmultihost_utils\b"
 )
+_AXIS_NAME = re.compile(r"""\baxis_name\s*=\s*["'](\w+)["']|\bpmap\([\w.]+, *["'](\w+)["']""")
+USUAL_AXIS = "i"
 _USES_PMAP = re.compile(r"\.pmap\b|\bpmap\(|\bimport\b[^\n]*\bpmap\b")
 _OF_EXPLICIT_AXES = re.compile(
     r"\bjax\.(?:sharding\.)?(?:reshard|explicit_axes)\("
@@ -71,6 +73,12 @@ class Source:
     def of_several_processes(self) -> bool:
         """Return whether a program is written for several processes."""
         return _OF_SEVERAL_PROCESSES.search(self.text) is not None
+
+    @cached_property
+    def axis_name(self) -> str:
+        """Return the axis name of the file's maps, if all have one; else the usual one."""
+        names = {one for found in _AXIS_NAME.findall(self.text) for one in found if one}
+        return names.pop() if len(names) == 1 else USUAL_AXIS
 
     @cached_property
     def uses_pmap(self) -> bool:

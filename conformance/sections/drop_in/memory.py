@@ -14,6 +14,8 @@ import jax
 import numpy as np
 
 from conformance.sections.drop_in import (
+    BROADCAST,
+    BY_BROADCAST,
     JNP,
     NP,
     ON_HOST,
@@ -160,6 +162,16 @@ COSTS: Mapping[str, Cost] = table(
                 slack=HALF_AN_ARRAY,
             )
         ),
+        each_copy,
+    ),
+    Cost(
+        "replicated.np-broadcast",
+        "np.broadcast_to makes no copies on the host: at the peak there is only the result.",
+        REPLICATED,
+        BROADCAST,
+        BY_BROADCAST,
+        "drop_in.memory.np-broadcast",
+        steps(replacement=between(0, 1, "no more than the result", slack=HALF_AN_ARRAY)),
         each_copy,
     ),
 )

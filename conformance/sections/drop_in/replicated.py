@@ -10,6 +10,8 @@ import jax
 import numpy as np
 
 from conformance.sections.drop_in import (
+    BROADCAST,
+    BY_BROADCAST,
     LEADING,
     NP,
     OWN_DEVICES,
@@ -27,6 +29,7 @@ from conformance.sections.drop_in import (
     first_alone,
     give_to_map,
     narrow,
+    put_replicated,
     replace,
     reproduced,
     reversed_order,
@@ -35,8 +38,9 @@ from conformance.sections.drop_in import (
     taken,
     weak_leaves,
 )
-from conformance.spec.clause import devices
+from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere, of_jax
+from conformance.spec.expectation import returns, steps
 from conformance.spec.expected import Expectation
 from conformance.spec.family import family, table
 from conformance.spec.texts import described
@@ -274,6 +278,64 @@ def replicated_as_original(
     chosen = value.pick(cluster.local_devices)
     argument = value.given(value.build(cluster), chosen)
     replace(impl, cluster, REPLICATED, argument, chosen, stacking)
+
+
+# Values of which np.broadcast_to makes the copies: of Python numbers NumPy drops the weak type.
+BROADCAST_VALUES: Mapping[str, Value] = {
+    key: VALUES[key]
+    for key in ("float32", "bfloat16", "float64", "numpy-scalar", "zero-size", "committed", "dict")
+}
+
+
+@family(
+    "drop_in.replicated.{value}.np-broadcast",
+    value=BROADCAST_VALUES,
+    claim=BY_BROADCAST,
+    title="device_put_replicated, replaced with np.broadcast_to: {value.title}.",
+    fact="drop_in.replicated.np-broadcast",
+    needs=devices(2),
+    expect=lambda value: of_jax(value.as_original()),
+)
+def broadcast_as_original(impl: Implementation, cluster: Cluster, value: Value) -> None:
+    """The replacement without a stack, and the original where there is one."""
+    chosen = value.pick(cluster.local_devices)
+    argument = value.given(value.build(cluster), chosen)
+    replace(impl, cluster, REPLICATED, argument, chosen, BROADCAST)
+
+
+@described("this process's first row, doubled, a copy per device")
+def doubled_copies(place: Place) -> Tree:
+    return np.stack([2 * place.rows(8)[0]] * place.topology.devices_per_process)
+
+
+@described("this process's first row, as it was")
+def first_row(place: Place) -> Tree:
+    return place.rows(8)[0]
+
+
+@clause(
+    "drop_in.mapped.replicated.broadcast-donated",
+    claim=BY_BROADCAST,
+    title="Copies by np.broadcast_to may be donated: the array of which they are stays as it was.",
+    needs=devices(2),
+    left_out=OWN_DEVICES,
+    expect=everywhere(
+        steps(
+            first_call=returns(doubled_copies),
+            second_call=returns(doubled_copies),
+            weights=returns(first_row),
+        )
+    ),
+)
+def donate_copies(impl: Implementation, cluster: Cluster) -> None:
+    """A CPU's devices share the memory of an aligned array, of which they are given copies."""
+    there = cluster.local_devices
+    weights = jax.numpy.asarray(cluster.rows(8)[0])
+    chosen = None if impl.is_pmap else list(there)
+    mapped = impl.map(lambda x: x + x, devices=chosen, donate_argnums=(0,))
+    for step in ("first call", "second call"):
+        cluster.step(step, lambda: mapped(put_replicated(weights, there, BROADCAST.stack)))
+    cluster.step("weights", lambda: np.asarray(weights))
 
 
 # The mapped arguments: one row of each kind that a mapped function might refuse.

@@ -367,7 +367,11 @@ def test_fixes_keep_comments_and_formatting_and_name_their_clauses(
     said = scanned(capsys, "a.py", "--fix", status=DONE)
     fixed = (folder / "a.py").read_text()
     cst.parse_module(fixed)
-    for clause in ("outputs.unreplicate.shard.rows", "drop_in.sharded.float32.np-stack"):
+    for clause in (
+        "outputs.unreplicate.shard.rows",
+        "drop_in.sharded.float32.np-stack",
+        "drop_in.replicated.float32.np-broadcast",
+    ):
         assert clause in said
     for removed in ("jax_pmap_shmap_merge", "device_put_", '["loss"][0]'):
         assert removed not in fixed
@@ -398,6 +402,23 @@ def test_what_no_clause_proves_is_not_rewritten(text: str, folder: Path, capsys:
     said = scanned(capsys, "a.py", "--fix", status=DONE)
     assert (folder / "a.py").read_text() == text
     assert "1 finding" in said
+
+
+@pytest.mark.parametrize(
+    ("maps", "axis"),
+    [
+        ("f = jax.pmap(g, axis_name='device')", "device"),
+        ("f = jax.pmap(g, 'batch')", "batch"),
+        ("f, h = jax.pmap(g, 'batch'), jax.pmap(g, axis_name='i2')", "i"),
+        ("f = jax.pmap(g)", "i"),
+    ],
+)
+def test_a_rewriting_takes_the_axis_name_of_the_maps(
+    maps: str, axis: str, folder: Path, capsys: Capture
+) -> None:
+    write(folder, a=f"import jax\n{maps}\nw = jax.device_put_replicated(1, jax.local_devices())\n")
+    scanned(capsys, "a.py", "--fix", status=DONE)
+    assert f"PartitionSpec('{axis}')" in (folder / "a.py").read_text()
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
