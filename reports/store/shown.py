@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from conformance.model.records import Clause
 from conformance.model.verdicts import Verdict
@@ -60,27 +61,55 @@ def where_shown(
     keys: Iterable[CellKey],
     ran: Mapping[tuple[str, str, str], set[str]],
     jobs: Collection[CellKey] = (),
+    *,
+    apart: bool = False,
 ) -> Iterator[Shown]:
     """Yield where cells stand, by implementation; `ran` is what `versions_run` gives, `jobs` the
-    cells whose program starts processes of its own.
+    cells whose program starts processes of its own. `apart`: one process and several, if their
+    versions differ.
     """
-    by_implementation: dict[str, list[CellKey]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[CellKey]] = defaultdict(list)
     for key in keys:
-        by_implementation[key.implementation].append(key)
-    for name in sorted(by_implementation, key=implementation_order):
-        here = by_implementation[name]
-        # What lies between two versions breaks a range only where the same cells were run.
-        places = {(key.clause, key.implementation, key.topology) for key in here}
-        yield Shown(
-            name,
-            spans(
-                {key.target.jax or key.target.target for key in here},
-                set().union(*(ran.get(place, set()) for place in places)),
-            ),
-            tuple(
-                sorted({A_JOB if key in jobs else key.topology for key in here}, key=topology_order)
-            ),
-        )
+        groups[key.implementation, processes(key.topology) if apart else ""].append(key)
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for (name, _), some in groups.items():
+        there = {A_JOB if key in jobs else key.topology for key in some}
+        found[name, _versions(some, ran)] |= there
+    for (name, jax), topologies in sorted(found.items(), key=_by_place):
+        yield Shown(name, jax, tuple(sorted(topologies, key=topology_order)))
+
+
+def _by_place(pair: tuple[tuple[str, str], set[str]]) -> tuple[Any, ...]:
+    (name, _), topologies = pair
+    return implementation_order(name), min(map(topology_order, topologies))
+
+
+def _versions(some: Iterable[CellKey], ran: Mapping[tuple[str, str, str], set[str]]) -> str:
+    """Return the versions of cells as ranges.
+
+    A version in which a cell was not run is inside of a range if the cell is there in the versions
+    before and after in which it was run.
+    """
+    places: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for key in some:
+        place = key.clause, key.implementation, key.topology
+        places[place].add(key.target.jax or key.target.target)
+    every = sorted(
+        set().union(*places.values(), *(ran.get(place, ()) for place in places)), key=version_order
+    )
+    shown: set[str] = set()
+    for place, versions in places.items():
+        there = ran.get(place, set()) | versions
+        before, between = False, list[str]()
+        for version in every:
+            if version not in there:
+                between.append(version)
+                continue
+            if before and version in versions:
+                shown.update(between)
+            before, between = version in versions, []
+        shown |= versions
+    return spans(shown, every)
 
 
 def spans(some: Iterable[str], among: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from conformance.model.records import Claim
@@ -92,7 +93,7 @@ def _causes(results: Results, agreement: Agreement | None) -> Iterator[Finding]:
             cause=slug,
             kind=one.cause_kind if one else "",
             origin=origin(results, one, shown[slug]) if one else Origin.JAX,
-            shown=tuple(where_shown(shown[slug], ran)),
+            shown=tuple(where_shown(shown[slug], ran, apart=True)),
             clauses=tuple(dict.fromkeys(key.clause for key in shown[slug])),
             program=one.file if one else "",
         )
@@ -152,7 +153,9 @@ def _page(found: Findings) -> Iterator[str]:
     yield ""
     yield f"## Known issues: {len(found.causes)}"
     yield ""
-    yield "Each program is plain JAX and shows its issue alone; to run it where it shows:"
+    yield "After each title: the versions and topologies in which a test shows that a document is"
+    yield "wrong, or that an implementation differs from the newest legacy pmap. The site says how"
+    yield "each version behaves. Each program is plain JAX and shows its issue alone. To run it:"
     yield "`pmap-conformance causes run SLUG --target jax==VERSION`."
     section = None
     for one in found.causes:
@@ -176,8 +179,8 @@ def _page(found: Findings) -> Iterator[str]:
 
 def _line(finding: Finding) -> str:
     where = "; ".join(
-        f"{shown.implementation} {shown.jax} ({', '.join(shown.topologies)})"
-        for shown in finding.shown
+        f"{name} " + ", ".join(f"{one.jax} ({', '.join(one.topologies)})" for one in some)
+        for name, some in groupby(finding.shown, key=lambda one: one.implementation)
     )
     named = f" `{finding.cause}`" if finding.cause else ""
     due = f", {_ORIGINS[finding.origin]}" if finding.origin in _ORIGINS else ""

@@ -67,7 +67,7 @@ def test_a_cause_is_one_line_with_its_versions_and_program(found: Any) -> None:
     assert "### errors" in lines
     (line,) = (line for line in lines if line.startswith("- **Title of a-cause.** `a-cause`"))
     for each in (
-        "new_pmap 0.8.0 to 0.9.0 (1x8, 4x2)",
+        "new_pmap 0.9.0 (1x8), 0.8.0 to 0.9.0 (4x2)",  # one process and several apart
         "2 tests",
         f"`{cause('a-cause')['file']}`",
     ):
@@ -90,6 +90,13 @@ def test_a_version_that_does_not_show_it_breaks_a_range(found: Any) -> None:
     assert one.shown[0].jax == "0.8.0, 0.10.0"
     # Another clause that was run in between says nothing of this one.
     (one,) = found(*at, cell("errors.b")).causes
+    assert one.shown[0].jax == "0.8.0 to 0.10.0"
+
+
+def test_another_test_of_the_issue_breaks_no_range_of_what_it_does_not_show(found: Any) -> None:
+    at = [excused("errors.a", "0.8.0"), excused("errors.a", "0.10.0")]
+    other = [cell("errors.b", target="jax==0.8.0"), cell("errors.b"), excused("errors.b", "0.10.0")]
+    (one,) = found(*at, *other).causes
     assert one.shown[0].jax == "0.8.0 to 0.10.0"
 
 
