@@ -147,6 +147,17 @@ function carrying() {
   }, true);
 }
 
+/* Cells that do not say of which version they are have that of the head of their column. */
+function labelling() {
+  for (const table of document.querySelectorAll("table.by-jax")) {
+    const heads = [...(table.tHead?.rows[0]?.cells ?? [])];
+    for (const row of [...table.tBodies].flatMap((body) => [...body.rows])) {
+      if (row.cells.length !== heads.length) continue;
+      heads.forEach((head, at) => Object.assign(row.cells[at].dataset, head.dataset));
+    }
+  }
+}
+
 /* The column of the chosen version first, the rows of the chosen implementation first. */
 function marking(chosen) {
   for (const cell of document.querySelectorAll(".chosen")) cell.classList.remove("chosen");
@@ -322,6 +333,7 @@ document.addEventListener("DOMContentLoaded", () => {
   filtering();
   const chosen = choice();
   chosenFilters(chosen);
+  labelling();
   choosing();
   carrying();
   marking(chosen);
