@@ -20,6 +20,7 @@ _WORDS_THAT_TELL = 2  # a template with fewer is told apart by the error's type
 
 _LINK = re.compile(r"https?://\S+")
 _PATH = re.compile(r"(?<![\w/~.])[~.]{0,2}/[\w.+~-]+(?:/[\w.+~-]+)+(?::\d+)*")
+_PLACE = re.compile(r":\d+$")
 _ANGLED = re.compile(r"<[^<>\n]{1,120}>")
 # What Python says of a name that it does not know is told by the name.
 _QUOTED = re.compile(
@@ -48,7 +49,8 @@ def first_sentence(message: str) -> str:
 
 
 def _without_folders(path: re.Match[str]) -> str:
-    return f"{SLOT}/{path[0].rpartition('/')[2]}"
+    name = path[0].rpartition("/")[2]
+    return SLOT if _PLACE.search(name) else f"{SLOT}/{name}"  # a line is of the program that ran
 
 
 def address(kind: str, text: str) -> str:

@@ -110,7 +110,8 @@ def at(id: str, jax: str, *observations: rows.Record, **other: Any) -> rows.Reco
 
 def test_a_title_names_files_without_their_folders() -> None:
     message = "UNKNOWN: ~/.cache/some/workers/0a1b/worker/proving.py:58:15: error: no attribute"
-    assert first_sentence(message) == "UNKNOWN: …/proving.py:58:15: error: no attribute"
+    assert first_sentence(message) == "UNKNOWN: …: error: no attribute"  # a line of the program
+    assert first_sentence("cannot open /a/b/c.so: no file") == "cannot open …/c.so: no file"
     assert first_sentence("neither and/or nor 3/4") == "neither and/or nor 3/4"
 
 
