@@ -79,6 +79,11 @@ class Issue:
         """Return whether anything is known of it in a place."""
         return self.found(where, processes).state is not State.NOT_TESTED
 
+    def has_tests(self, where: Where, processes: str) -> bool:
+        """Return whether a test of it has so many processes, in whichever version."""
+        keys = self._keys(where, processes)
+        return any(key in table for table in (self.rows, self.others) for key in keys)
+
     def shown_in(self, implementation: str) -> frozenset[str]:
         """Return the versions in which an implementation shows it, with or without an effect."""
         return frozenset(

@@ -11,7 +11,7 @@ from reports.analysis.effects.pairs import Effects
 from reports.analysis.effects.rewrites import Usage
 from reports.analysis.issues.derive import issues
 from reports.analysis.issues.issue import Issue
-from reports.analysis.issues.places import Where, existing
+from reports.analysis.issues.places import ONE, SEVERAL, Where, existing
 
 
 class RiskKind(StrEnum):
@@ -149,9 +149,14 @@ def _defect(issue: Issue) -> str:
 
 
 def _fatal(some: Iterable[Issue], where: Where, processes: str) -> Iterator[Issue]:
-    """Yield those that crash or hang in a place."""
+    """Yield those that crash or hang in a place; with several processes also those that do with one
+    and have no test with several.
+    """
     for one in some:
-        if _OF_EFFECT.get(one.at(where, processes) or Effect.SAME) is RiskKind.FATAL:
+        effect = one.at(where, processes)
+        if effect is None and processes == SEVERAL and not one.has_tests(where, SEVERAL):
+            effect = one.at(where, ONE)
+        if _OF_EFFECT.get(effect or Effect.SAME) is RiskKind.FATAL:
             yield one
 
 

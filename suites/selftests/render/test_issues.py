@@ -615,6 +615,24 @@ def test_of_one_defect_any_crash_counts_the_whole() -> None:
     assert [one.cause.cause for one in found.fatal] == [ORDINARY]
 
 
+@pytest.mark.parametrize("tested", [False, True])
+def test_a_crash_counts_with_several_processes_unless_a_test_has_several(tested: bool) -> None:
+    stuck = raised("Deadlock", "64 of 64 threads sleep and use no CPU time")
+    entry = deviation(cause=UNUSUAL)
+    records = [
+        *HEAD,
+        *shown(ORDINARY, "idioms.b", "2x2"),
+        cause(UNUSUAL),
+        program("errors.c"),
+        ran("errors.c", "new_pmap@0.9.0", stuck, verdict="known deviation", deviation=entry),
+        *([ran("errors.c", "new_pmap@0.9.0", FINE, topology="2x2")] if tested else []),
+    ]
+    found = risk(Effects(read(*records)), NEW, "several")
+
+    assert found is not None
+    assert [one.cause.cause for one in found.fatal] == ([] if tested else [UNUSUAL])
+
+
 @pytest.mark.parametrize(
     ("of_cause", "verdict", "of_claim", "said"),
     [
