@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -86,6 +87,19 @@ USES: Mapping[str, Use] = table(
         "`jax.device_get(out)` works",
         lambda f, rows, out: jax.device_get(out),
         doubled,
+    ),
+    # An output that was fetched before keeps its values on the host.
+    Use(
+        "fetched",
+        "`np.asarray` of a new output works",
+        lambda f, rows, out: np.asarray(f(out)),
+        doubled_twice,
+    ),
+    Use(
+        "iterated",
+        "a loop over a new output works",
+        lambda f, rows, out: np.stack([*f(out)]),
+        doubled_twice,
     ),
     Use(
         "sum",
