@@ -50,10 +50,11 @@ from reports.store.results import Results
 from reports.store.shown import why_not_run
 
 # Characters of evidence on a page; the rest is one command away. What is wrong needs more.
-_WRONG_SIZE, _RIGHT_SIZE = 1_150, 575
+_WRONG_SIZE, _RIGHT_SIZE = 640, 575
 _SEEN_AT_ONCE = 4  # outcomes of all implementations
 _NOT_RIGHT = {Mark.WRONG, Mark.PARTLY}
-_REASON_SHOWN = 1200
+_REASON_SHOWN = 500
+_FINDINGS_SHOWN = 3
 _VARIES = re.compile(r"[\d.,\s…\[\]()x:#-]+")
 _KEPT = 120  # characters by which two reasons are known to be the same
 _REASONS_KEPT = 1024  # in memory at once: those of a page repeat each other
@@ -399,7 +400,7 @@ class ClausePage:
                 places=self._places(some),
                 expected=self.clause.expected.get(implementation, "nothing is said"),
                 reason=shortened(first.outcome.reason, _REASON_SHOWN),
-                failed=findings(f for r in runs[-1:] for f in failed(r.cell))[:6],
+                failed=findings(f for r in runs[-1:] for f in failed(r.cell))[:_FINDINGS_SHOWN],
                 shown=self.effects.from_baseline(first.key, self._baseline_side),
                 deviation=first.deviation,
                 cause=self._cause(first.deviation),
