@@ -312,7 +312,7 @@ def _frame(results: Results, made: Sequence[Page | Asset], repository: str) -> F
     main, *others = [one.upper() for one in results.platforms] or [""]
     summary = (
         f"{main}, in part {', '.join(others)}" if others else main,
-        " to ".join(dict.fromkeys([*versions[:1], *versions[-1:]])),
+        " to ".join(dict.fromkeys([*versions[:1], *versions[-1:]])).replace("to jax ", "to "),
         f"up to {days[-1]}" if days else "",
     )
     return Frame(
