@@ -50,7 +50,7 @@ from reports.store.results import Results
 from reports.store.shown import why_not_run
 
 # Characters of evidence on a page; the rest is one command away. What is wrong needs more.
-_WRONG_SIZE, _RIGHT_SIZE = 640, 575
+_WRONG_SIZE, _RIGHT_SIZE = 740, 575
 _SEEN_AT_ONCE = 4  # outcomes of all implementations
 _NOT_RIGHT = {Mark.WRONG, Mark.PARTLY}
 _REASON_SHOWN = 500

@@ -15,8 +15,9 @@ from pathlib import Path
 from reports.store.input_error import InputError
 
 MARK = "pmap-conformance report"  # the first words of the list of files
-CONTENTS = "contents.txt"  # every file of a site, itself left out
 COMPRESSED = ".xz"
+CONTENTS = f"contents.txt{COMPRESSED}"  # every file of a site, itself left out
+_EARLIER = "contents.txt"  # the same, as sites had it before
 _MARK_WITHIN_BYTES = 512
 
 Fill = Callable[[Path], Iterable[str]]  # puts the files of a site into a folder, and names them
@@ -94,8 +95,11 @@ def _of_old(path: Path) -> bool:
 
 
 def _contents(place: Path) -> set[str]:
-    try:
-        first, *names = (place / CONTENTS).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError, ValueError):
-        return set()
-    return {CONTENTS, *names} if first == MARK else set()
+    for name, open_text in ((CONTENTS, lzma.open), (_EARLIER, open)):
+        try:
+            with open_text(place / name, "rt", encoding="utf-8") as file:
+                first, *names = file.read().splitlines()
+        except (OSError, lzma.LZMAError, EOFError, ValueError):
+            continue
+        return {name, *names} if first == MARK else set()
+    return set()

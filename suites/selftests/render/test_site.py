@@ -353,9 +353,18 @@ def test_a_failure_midway_leaves_the_earlier_site(tmp_path: Path) -> None:
 
     with pytest.raises(RuntimeError, match="midway"):
         write(failing, site)
-    assert files_below(site).keys() == {"index.html", "a/b.html", "contents.txt"}
+    assert files_below(site).keys() == {"index.html", "a/b.html", "contents.txt.xz"}
     assert (site / "index.html").read_text(encoding="utf-8") == "one"
     assert [p.name for p in tmp_path.iterdir()] == ["site"]
+
+
+def test_a_site_with_an_earlier_list_of_files_is_replaced(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    write(lambda new: [put(new, "index.html", "one")], site)
+    (site / "contents.txt.xz").unlink()
+    (site / "contents.txt").write_text("pmap-conformance report\nindex.html\n")
+    write(lambda new: [put(new, "index.html", "two")], site)
+    assert files_below(site).keys() == {"index.html", "contents.txt.xz"}
 
 
 @pytest.mark.parametrize(
