@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from conformance.sections.silences.answers import (
     CONTROLLED,
@@ -19,7 +20,7 @@ from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere, of_pmaps
 from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import every, in_steps, returns
+from conformance.spec.expectation import Expectation, every, in_steps, returns
 from conformance.spec.family import table
 from conformance.spec.peaks import figured
 from conformance.spec.texts import described
@@ -27,42 +28,39 @@ from conformance.spec.topology import Place
 from conformance.worker.compiling import compilations
 from conformance.worker.protocols import Cluster, Implementation
 
-MAPS = 3  # whose outputs are used
+STEPS = ("step 1", "step 2", "step 3")  # in which the output of one mapped function is used
 OTHER_NAMES, ONE_NAME, UNNAMED = ("a", "b", "c"), ("a", "a", "a"), (None, None, None)
 NO_DEFAULT = "a mesh has no default name"
-COMPILED = "outputs compiled for"
+AGAIN = "again"  # what a step compiled
 
 DEFAULTS = Defaults(
     claim="pmap-silence.outputs-of-other-maps", needs=devices(2), left_out=ONE_PROCESS_ALONE
 )
 
 
-def rows_of_maps(place: Place) -> list[Any]:
-    """The outputs: the rows, times one, two and three."""
-    return [place.rows(WIDTH) * (number + 1) for number in range(MAPS)]
+def compiled(text: str, holds: Callable[[int], bool]) -> Expectation:
+    """Expect a step that returns to compile as many programs as `holds` says."""
+    return figured(AGAIN, text, lambda _, seen: holds(seen["compiled"]))
+
+
+# The first count shows that JAX reports what it compiles.
+ONCE = every(
+    in_steps(compiled("JAX compiles for the first output", lambda count: count > 0), STEPS[0]),
+    in_steps(compiled("JAX compiles nothing again", lambda count: count == 0), *STEPS[1:]),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """What is applied to each output, made once before; and what it gives in NumPy."""
 
-    step: str
     make: Callable[[Implementation], Callable[[Any], Any]]
     by_numpy: Callable[[Any], Any]
 
-    def model(self) -> Model:
-        """The results of all outputs."""
 
-        @described("what NumPy gives of each output")
-        def all_of_them(place: Place) -> Any:
-            return [self.by_numpy(output) for output in rows_of_maps(place)]
-
-        return all_of_them
-
-
-SUM = Use("a sum", lambda impl: jnp.sum, lambda a: a.sum())
-ROW = Use("a row", lambda impl: lambda x: x[0], lambda a: a[0])
-NEXT_MAP = Use("the next map", lambda impl: impl.map(lambda x: x * 5, "z"), lambda a: a * 5)
+SUM = Use(lambda impl: jnp.sum, lambda a: a.sum())
+ROW = Use(lambda impl: lambda x: x[0], lambda a: a[0])
+NEXT_MAP = Use(lambda impl: impl.map(lambda x: x * 5, "z"), lambda a: a * 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +73,21 @@ class Case:
     uses: Sequence[Use]
     fixes: str | None = None
 
+    def model(self, number: int) -> Model:
+        """The results for the output of a mapped function, counted from 1."""
+
+        @described(f"what NumPy gives of {number} times the rows")
+        def results(place: Place) -> Any:
+            return [use.by_numpy(place.rows(WIDTH) * number) for use in self.uses]
+
+        return results
+
     def columns(self) -> Columns:
         """Right results, and programs for the first output that serve for the others."""
-        once = figured(
-            COMPILED, "JAX compiles for the first of three outputs alone", lambda _, seen: seen == 1
-        )
-        each = (in_steps(every(returns(use.model()), once), use.step) for use in self.uses)
+        values = (in_steps(returns(self.model(n)), name) for n, name in enumerate(STEPS, 1))
         if self.names == UNNAMED:
-            return of_pmaps(every(CONTROLLED, *each), NO_DEFAULT)
-        return everywhere(every(*each))
+            return of_pmaps(every(CONTROLLED, *values, ONCE), NO_DEFAULT)
+        return everywhere(every(*values, ONCE))
 
 
 CASES: Mapping[str, Case] = table(
@@ -133,36 +137,36 @@ CASES: Mapping[str, Case] = table(
     expect=lambda case: case.columns(),
 )
 def used(impl: Implementation, cluster: Cluster, case: Case) -> None:
-    """The outputs of three mapped functions in turn, with a count of those for which JAX compiles.
+    """The outputs of three mapped functions in turn, with a count of what JAX compiles for each.
 
-    A control shows what `jax.pmap` is, where the mapped functions are to have no axis name.
+    The results are fetched to the host, so that their placement makes no difference. A control
+    shows what `jax.pmap` is, where the mapped functions are to have no axis name.
     """
     if case.names == UNNAMED:
         control(impl, cluster)
         impl.select()
     made = compilations()
 
-    def mapped(number: int) -> Callable[[Any], Any]:
+    def mapped(number: int, name: str | None) -> Callable[[Any], Any]:
         def body(x: Any) -> Any:
-            return x * (number + 1)
+            return x * number
 
-        name = case.names[number]
         return jax.pmap(body) if name is None else impl.map(body, name)
 
-    def results(use: Use, compiled: list[bool]) -> Any:
-        jax.clear_caches()
-        rows = impl.given(cluster.rows(WIDTH))
-        maps = [mapped(number) for number in range(MAPS)]
-        outputs = jax.block_until_ready([one(rows) for one in maps])
-        function, found = use.make(impl), []
-        for output in outputs:
-            before = len(made)
-            found.append(jax.block_until_ready(function(output)))
-            compiled.append(len(made) > before)
+    rows = impl.given(cluster.rows(WIDTH))
+    maps = [mapped(number, name) for number, name in enumerate(case.names, 1)]
+    functions = [use.make(impl) for use in case.uses]
+    jax.clear_caches()
+
+    def results(mapped: Callable[[Any], Any], counts: list[int]) -> list[Any]:
+        output = jax.block_until_ready(mapped(rows))
+        before = len(made)
+        found = [np.asarray(function(output)) for function in functions]
+        counts.append(len(made) - before)
         return found
 
-    for use in case.uses:
-        compiled: list[bool] = []
-        cluster.step(use.step, results, use, compiled)
-        if compiled:
-            cluster.note(COMPILED, sum(compiled))
+    for name, one in zip(STEPS, maps, strict=True):
+        counts: list[int] = []
+        cluster.step(name, results, one, counts)
+        for count in counts:
+            cluster.note(AGAIN, {"compiled": count})

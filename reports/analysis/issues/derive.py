@@ -26,7 +26,6 @@ from reports.analysis.issues.issue import Issue, Row
 from reports.analysis.issues.places import KINDS, Where, baseline, jax_versions, kind_of, removed
 from reports.analysis.issues.shown import shown_by
 from reports.analysis.issues.states import NOT_TESTED, REMOVED, Found, Seen, State, timeline
-from reports.store.alike import failed
 from reports.store.codes import COLLECTIVE, WARNING, WITHOUT_THE_FIX
 from reports.store.order import LEGACY, SHARD_MAP, version_order
 from reports.store.outcomes import RAN, CellKey, Outcome
@@ -39,9 +38,6 @@ _UNKNOWN = (Verdict.NOT_RUN, Verdict.LEFT_OUT)
 # What a replacement needs more than what it replaces, in one cell: its steps, and a note of each.
 _PEAK, _REPLACEMENT, _BEFORE = "peak in stacked arrays", "replacement", ("original", "known")
 _MORE = 0.5  # of a stacked array
-
-# What only a note of a test shows, by its name; beside it, equal results may be placed otherwise.
-_OF_FIGURE = {"outputs compiled for": Effect.SLOWER}
 
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
@@ -303,8 +299,6 @@ class _Effects:
             return min((one.effect for one in hazards), key=lambda some: some.rank)
         if key.implementation == JAX or rewrites().library_of(self._cause.cause):
             return self._of_plain(key)
-        if (noted := self._of_figure(key)) is not None:
-            return noted
         shown = effects.from_baseline(key, self._baseline, failing=True)
         if shown is not None and self._of_another(shown, key):
             own = effects.beside(Effect.WARNS, key, self._baseline)
@@ -325,12 +319,6 @@ class _Effects:
             return Effect.RAISES
         costs = digest is not None and key.implementation != LEGACY and _moves(digest)
         return Effect.MOVES_MORE if effect is Effect.SAME and costs else effect
-
-    def _of_figure(self, key: CellKey) -> Effect | None:
-        """Return the effect that the notes tell which are all that is not as expected."""
-        figures = {one.figure for one in failed(self._effects.results.outcomes[key].runs[-1].cell)}
-        effects = [_OF_FIGURE[one] for one in figures if one in _OF_FIGURE]
-        return effects[0] if effects and len(effects) == len(figures) else None
 
     def _of_another(self, shown: ShownEffect, key: CellKey) -> bool:
         """Return whether it is a warning of another known issue, which the program meets too."""

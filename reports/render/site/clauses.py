@@ -66,6 +66,17 @@ def _known_by(reason: str) -> str:
     return _VARIES.sub("#", reason)[:_KEPT]
 
 
+def _told_once(deviation: Deviation | None, told: set[tuple[str, str]]) -> str:
+    """Return why an outcome deviates; empty if it was `told` of its known issue before."""
+    if deviation is None:
+        return ""
+    this = (deviation.cause, deviation.why)
+    if deviation.cause and this in told:
+        return ""
+    told.add(this)
+    return deviation.why
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A cell with its description."""
@@ -87,7 +98,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeView:
-    """One outcome of an implementation and where it occurred: expectation and observation."""
+    """One outcome of an implementation and where it occurred: expectation and observation.
+
+    `why` explains a deviation; empty if another outcome above has the same known issue and text.
+    """
 
     anchor: str
     mark: Mark
@@ -98,6 +112,7 @@ class OutcomeView:
     failed: tuple[FindingView, ...]
     shown: ShownEffect | None
     deviation: Deviation | None
+    why: str
     cause: Link | None
     evidence: tuple[Evidence, ...]
     absent: bool
@@ -236,8 +251,9 @@ class ClausePage:
         """The results by implementation: new pmap first, the baseline last."""
         marks = {seen.mark for seen in self._seen}
         budget = _Budget(_WRONG_SIZE if marks & _NOT_RIGHT else _RIGHT_SIZE)
+        told = set[tuple[str, str]]()
         return tuple(
-            Implementation(name, tuple(self._groups_shown(name, budget)))
+            Implementation(name, tuple(self._groups_shown(name, budget, told)))
             for name in sorted(
                 self.results.columns(self.clause.clause),
                 # The baseline last: it is what the others are compared with.
@@ -385,7 +401,9 @@ class ClausePage:
     def _outcomes(self) -> dict[str, dict[tuple[object, ...], int]]:
         return {}
 
-    def _groups_shown(self, implementation: str, budget: _Budget) -> Iterator[OutcomeView]:
+    def _groups_shown(
+        self, implementation: str, budget: _Budget, told: set[tuple[str, str]]
+    ) -> Iterator[OutcomeView]:
         groups: dict[tuple[object, ...], list[Seen]] = {}
         for seen in self._seen:
             if seen.key.implementation == implementation:
@@ -403,6 +421,7 @@ class ClausePage:
                 failed=findings(f for r in runs[-1:] for f in failed(r.cell))[:_FINDINGS_SHOWN],
                 shown=self.effects.from_baseline(first.key, self._baseline_side),
                 deviation=first.deviation,
+                why=_told_once(first.deviation, told),
                 cause=self._cause(first.deviation),
                 evidence=tuple(budget.spend(self._evidence(some))),
                 absent=first.outcome.verdict in ABSENT,

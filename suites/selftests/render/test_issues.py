@@ -14,7 +14,6 @@ from records import (
     deviation,
     fault,
     finding,
-    leaf,
     raised,
     returned,
     shows,
@@ -614,31 +613,6 @@ def test_of_one_defect_any_crash_counts_the_whole() -> None:
 
     assert found is not None
     assert [one.cause.cause for one in found.fatal] == [ORDINARY]
-
-
-@pytest.mark.parametrize(
-    ("figure", "effect"),
-    [("outputs compiled for", Effect.SLOWER), ("another note", Effect.LIES_ELSEWHERE)],
-)
-def test_what_a_note_shows_is_no_other_placement(figure: str, effect: Effect) -> None:
-    elsewhere = leaf([1.0], sharding={"type": "NamedSharding", "devices": [1]})
-    records = [
-        *HEAD,
-        cause(ORDINARY),
-        program("idioms.a"),
-        ran("idioms.a", "legacy_pmap@0.9.0", returned([1.0])),
-        ran(
-            "idioms.a",
-            "new_pmap@0.9.0",
-            returned(elsewhere),
-            verdict="known deviation",
-            deviation=deviation(cause=ORDINARY),
-            findings=[finding("3", "note", figure=figure)],
-        ),
-    ]
-    [issue] = issues(Effects(read(*records)))
-
-    assert issue.at(NEW) is effect
 
 
 @pytest.mark.parametrize("tested", [False, True])
