@@ -9,6 +9,7 @@ import libcst as cst
 from conformance.catalogue.finds import Find
 from conformance.scanning.events import Event, matches
 from conformance.scanning.findings import Finding, Replacement
+from conformance.scanning.imports import dotted, last_name
 from conformance.scanning.rules import Rule, Rules
 from conformance.scanning.scopes import Scope
 from conformance.scanning.sources import Source
@@ -30,6 +31,8 @@ def findings(source: Source, scope: Scope | None, event: Event, rules: Rules) ->
 def _finding(source: Source, scope: Scope | None, event: Event, rule: Rule) -> Finding:
     place = source.place(event.node)
     after, imports = rewritten(source, scope, event.captures, rule.find.after)
+    if isinstance(event.node, cst.ImportAlias) and not rule.find.proved:
+        after, imports = _import_of(event.node, rule.find), ()
     replacement = None
     if after is not None and rule.find.proved:
         removed = rule.find.placeholders == (NOTHING,)
@@ -46,6 +49,15 @@ def _finding(source: Source, scope: Scope | None, event: Event, rule: Rule) -> F
         replacement=replacement,
         once=rule.find.once,
     )
+
+
+def _import_of(node: cst.ImportAlias, find: Find) -> str | None:
+    """Return the import of a name that replaces an imported one, bound to the same variable."""
+    module, _, name = (find.placeholders or ("",))[0].rpartition(".")
+    if not module or find.after != f"{{{module}.{name}}}":
+        return None
+    bound = last_name(node.name) if node.asname is None else dotted(node.asname.name)
+    return f"from {module} import {name}" + (f" as {bound}" if bound != name else "")
 
 
 def rewritten(

@@ -12,6 +12,8 @@ from harness.commandline.command import UsageError
 RESULTS = ("*.jsonl", "*.jsonl.xz")  # what is read of a folder; not what a run keeps beside them
 TEXT, JSON, MARKDOWN = "text", "json", "markdown"
 SIDE = "IMPLEMENTATION@JAX"
+DEFAULT_SIDE = "[IMPLEMENTATION@]JAX"
+OF_DEFAULT = "without an implementation: what jax.pmap is in that version by default"
 NONE = "none"  # of --fail-on
 
 
@@ -83,6 +85,13 @@ def expand(files: Iterable[Path]) -> list[Path]:
         within = {one for pattern in RESULTS for one in file.glob(pattern)}
         found += sorted(one for one in within if not one.name.startswith(".")) or [file]
     return found
+
+
+def whole_side(text: str) -> str:
+    """Return `IMPLEMENTATION@JAX` of a side; of a version alone, with what jax.pmap is in it."""
+    from reports.store.order import default_implementation
+
+    return f"{default_implementation(text)}@{text}" if text[:1].isdigit() else text
 
 
 def parse_side(text: str, option: str) -> tuple[str, str]:

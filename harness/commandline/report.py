@@ -71,8 +71,8 @@ def _add_upgrade(parser: argparse.ArgumentParser) -> None:
             option,
             dest=f"{option.strip('-')}_side",
             required=True,
-            metavar=options.SIDE,
-            help="as in legacy_pmap@0.7.2",
+            metavar=options.DEFAULT_SIDE,
+            help=f"as in 0.7.2 or legacy_pmap@0.9.2 ({options.OF_DEFAULT})",
         )
     parser.add_argument(
         "--all",
@@ -100,7 +100,7 @@ def _upgrade(chosen: argparse.Namespace) -> int:
 
         results = load(files)
         old, new = (
-            side(results, text, option)
+            side(results, options.whole_side(text), option)
             for text, option in ((chosen.from_side, "--from"), (chosen.to_side, "--to"))
         )
         found = upgrade(Effects(results), old, new)
@@ -114,8 +114,8 @@ def _upgrade(chosen: argparse.Namespace) -> int:
 
     key = {
         "command": "upgrade",
-        "from": chosen.from_side,
-        "to": chosen.to_side,
+        "from": options.whole_side(chosen.from_side),
+        "to": options.whole_side(chosen.to_side),
         "format": chosen.format,
         "whole": chosen.whole,
         "fail_on": list(asked),

@@ -27,8 +27,8 @@ FINDING = "finding"  # of --fail-on: any at all
 MOST_JOBS = 256
 MOST_ROUNDS = 5  # of --fix: what is within what was fixed is fixed by the next
 EXAMPLE = f"""example:
-  {PROGRAM} scan src/ --from new_pmap@0.8.3 --to new_pmap@0.12.0.1
-  {PROGRAM} scan src/ --from legacy_pmap@0.7.2 --to new_pmap@0.12.0.1 --fix
+  {PROGRAM} scan src/ --from 0.8.3 --to 0.12.0.1
+  {PROGRAM} scan src/ --from 0.7.2 --to shard_map@0.12.0.1 --fix
 """
 
 
@@ -43,8 +43,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             option,
             dest=f"{option.strip('-')}_side",
-            metavar=options.SIDE,
-            help=f"{what}, as in new_pmap@0.12.0.1 (default: as pyproject.toml says)",
+            metavar=options.DEFAULT_SIDE,
+            help=f"{what}, as in 0.12.0.1 or shard_map@0.12.0.1 ({options.OF_DEFAULT}; default: as "
+            "pyproject.toml says)",
         )
     options.add_format(parser, options.TEXT, options.JSON, options.MARKDOWN, SARIF)
     options.add_output(parser, "write the report there (default: standard output)")
@@ -120,10 +121,10 @@ def _sides(chosen: argparse.Namespace, configuration: Configuration) -> tuple[Si
     ):
         if not text:
             raise UsageError(
-                f"{option}: name the side, as in {option} new_pmap@0.9.0, or set it in "
+                f"{option}: name the version, as in {option} 0.9.0, or set it in "
                 f"[tool.{PROGRAM}] of pyproject.toml"
             )
-        found.append(Side(*options.parse_side(text, option)))
+        found.append(Side(*options.parse_side(options.whole_side(text), option)))
     return found[0], found[1]
 
 

@@ -15,9 +15,8 @@ from reports.analysis.effects.changed import Entry
 from reports.analysis.effects.pairs import Effects, Side, sides
 from reports.analysis.effects.upgrade import upgrade
 from reports.render.site.guide import anchor
-from reports.render.site.uses import default_implementation
 from reports.store.input_error import InputError
-from reports.store.order import LEGACY, NEW, version_order
+from reports.store.order import LEGACY, NEW, default_implementation, version_order
 from reports.store.outcomes import RAN
 from reports.store.results import Results
 from reports.store.shown import SEVERAL

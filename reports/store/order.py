@@ -110,3 +110,8 @@ def _numbers(text: str) -> tuple[int, ...]:
 # `switches.default` tests in every version.
 DEFAULT_SINCE, REMOVED_IN = "0.8", "0.10"
 NEW_BY_DEFAULT, LEGACY_REMOVED = version_order(DEFAULT_SINCE), version_order(REMOVED_IN)
+
+
+def default_implementation(jax: str) -> str:
+    """Return what jax.pmap is in a version if no switch is set."""
+    return LEGACY if version_order(jax) < NEW_BY_DEFAULT else NEW

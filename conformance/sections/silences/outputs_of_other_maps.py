@@ -20,7 +20,8 @@ from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere, of_pmaps
 from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
-from conformance.spec.expectation import Expectation, every, in_steps, returns
+from conformance.spec.expectation import every, in_steps, returns
+from conformance.spec.expected import Expectation
 from conformance.spec.family import table
 from conformance.spec.peaks import figured
 from conformance.spec.texts import described

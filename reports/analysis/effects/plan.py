@@ -61,6 +61,11 @@ class Change:
         return not set(SEVERE).isdisjoint(self.effects)
 
     @property
+    def raised_before(self) -> bool:
+        """Return whether only programs need it that raised an error before too."""
+        return set(self.effects) == {Effect.OTHER_ERROR}
+
+    @property
     def words(self) -> float:
         """The approximate time to read it, in words."""
         code = "" if self.rewrite is None else f"{self.rewrite.before} {self.rewrite.after}"

@@ -44,6 +44,10 @@ from reports.store.shown import ONE, SEVERAL
 
 Compared = TypeVar("Compared")
 
+# Which edits are folded.
+_FEWER = "more edits, less severe or for fewer programs"
+_OF_ERRORS = "edits for code that raised an error before too"
+
 RAISES = "its tests raise the expected error now"
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
 WORDS_SHOWN = 415  # of edits and differences at once: with the rest it is read in three minutes
@@ -187,9 +191,18 @@ class UpgradeView:
 
     @cached_property
     def rare(self) -> tuple[ChangeView, ...]:
-        """The edits that are folded."""
+        """The edits that are folded, of programs that ran before."""
+        return tuple(_change(self, one) for one in self._rare if not one.raised_before)
+
+    @cached_property
+    def rare_of_errors(self) -> tuple[ChangeView, ...]:
+        """The edits that are folded, of programs that raised an error before too."""
+        return tuple(_change(self, one) for one in self._rare if one.raised_before)
+
+    @property
+    def _rare(self) -> Iterator[Change]:
         shown = set(map(id, (*self._named, *self.plan.severe)))
-        return tuple(_change(self, one) for one in self.plan.rare if id(one) not in shown)
+        return (one for one in self.plan.rare if id(one) not in shown)
 
     @property
     def library_changes(self) -> tuple[LibraryChange, ...]:
@@ -220,10 +233,13 @@ class UpgradeView:
         found, places = self.found, {"all": "", "one": ONE, "several": SEVERAL}
         return tuple((css, found.same_of(at), found.compared_of[at]) for css, at in places.items())
 
-    @cached_property
-    def counted_rare(self) -> tuple[tuple[str, int], ...]:
-        """How many edits are folded: of all, and by processes."""
-        return counted_places(self.rare)
+    @property
+    def folded(self) -> tuple[tuple[str, tuple[ChangeView, ...], tuple[tuple[str, int], ...]], ...]:
+        """The edits that are folded, by what kind they are: with their number, of all and by
+        processes.
+        """
+        some = ((_FEWER, self.rare), (_OF_ERRORS, self.rare_of_errors))
+        return tuple((words, edits, counted_places(edits)) for words, edits in some if edits)
 
     @cached_property
     def counted_unknown(self) -> tuple[tuple[str, int], ...]:

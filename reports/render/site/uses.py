@@ -14,7 +14,7 @@ from reports.analysis.effects.pairs import Effects, sides
 from reports.render.site.page import Asset, template_text
 from reports.render.site.pairs import Pair
 from reports.render.site.strips import jax_versions
-from reports.store.order import LEGACY, NEW, NEW_BY_DEFAULT, SHARD_MAP, version_order
+from reports.store.order import LEGACY, NEW, SHARD_MAP, default_implementation
 from reports.store.results import Results
 
 SCRIPT = "site.js"
@@ -45,11 +45,6 @@ _WORDS = {
     Use.LEGACY: "`jax.pmap` with `jax_pmap_shmap_merge=False`",
     Use.SHARD_MAP: "`jax.shard_map`",
 }
-
-
-def default_implementation(jax: str) -> str:
-    """Return what jax.pmap is in a version if no switch is set."""
-    return LEGACY if version_order(jax) < NEW_BY_DEFAULT else NEW
 
 
 @dataclass(frozen=True, slots=True)

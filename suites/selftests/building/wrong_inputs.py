@@ -27,7 +27,7 @@ WRONG = (
         "scan",
         ("there is no such file or folder", ("nowhere", *SIDES)),
         ("no Python file, script or requirements file", ("empty", *SIDES)),
-        ("name the side", ("good.py",)),
+        ("name the version", ("good.py",)),
         ("--from", ("good.py", "--from", "0.9.0", "--to", SIDES[3])),
         ("--to", ("good.py", "--from", SIDES[1], "--to", "new_pmap@99.0.0")),
         ("old_pmap", ("good.py", "--from", "old_pmap@0.9.0", "--to", SIDES[3])),

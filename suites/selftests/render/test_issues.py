@@ -34,8 +34,9 @@ from reports.render.site.causes import causes, pages
 from reports.render.site.issues import grid, library_rows, place_rows
 from reports.render.site.known import SafeTable, safe_table
 from reports.render.site.marks import Mark
-from reports.render.site.uses import Use, default_implementation
+from reports.render.site.uses import Use
 from reports.render.site.versions import VersionView
+from reports.store.order import default_implementation
 
 ORDINARY, PART, UNUSUAL = "results-stay-on-all-devices", "part-of-it", "axis-name-must-be-text"
 NEW = Where("new_pmap", "0.9.0")

@@ -53,6 +53,32 @@ def scanned(capsys: Capture, *words: str, status: int = FOUND) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("version", "side"), [("0.7.2", "legacy_pmap@0.7.2"), ("0.8.3", "new_pmap@0.8.3")]
+)
+def test_a_version_alone_is_the_pmap_that_is_its_default(
+    version: str, side: str, folder: Path, capsys: Capture
+) -> None:
+    write(folder, a=INDEX)
+    main(["scan", "a.py", "--from", version, "--to", "0.12.0.1"])
+    assert f"from {side} to new_pmap@0.12.0.1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("imported", "after"),
+    [
+        ("MutableArray as Cell", "from jax import Ref as Cell"),
+        ("MutableArray", "from jax import Ref as MutableArray"),
+        ("MutableArray as Ref", "from jax import Ref"),
+    ],
+)
+def test_a_removed_name_is_imported_as_the_same_variable(
+    imported: str, after: str, folder: Path, capsys: Capture
+) -> None:
+    write(folder, a=f"from jax.experimental import {imported}\n")
+    assert f"    after:  {after}\n" in scanned(capsys, "a.py")
+
+
 def as_json(capsys: Capture, *words: str, status: int = FOUND) -> Any:
     return json.loads(scanned(capsys, *words, "--format", "json", status=status))
 
@@ -146,9 +172,10 @@ def test_the_exit_status_says_whether_anything_was_found(
             ("empty", *SIDES),
             "empty: no Python file, script or requirements file is in it: name another path",
         ),
-        (("a.py",), "--from: name the side, as in --from new_pmap@0.9.0"),
-        (("a.py", "--from", "new_pmap@0.9.0"), "--to: name the side"),
-        (("a.py", "--from", "0.9.0", "--to", "new_pmap@0.9.0"), "--from 0.9.0: write IMPLEMENT"),
+        (("a.py",), "--from: name the version, as in --from 0.9.0"),
+        (("a.py", "--from", "new_pmap@0.9.0"), "--to: name the version"),
+        (("a.py", "--from", "new_pmap", "--to", "0.9.0"), "--from new_pmap: write IMPLEMENT"),
+        (("a.py", "--from", "0.9.9", "--to", "0.12.0.1"), "new_pmap@0.9.9: the published matrix has new_pmap on JAX"),
         (
             ("a.py", "--from", "new_pmap@0.9.9", "--to", "new_pmap@0.12.0.1"),
             "on JAX 0.7.0, 0.7.1",
