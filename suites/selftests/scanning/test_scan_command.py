@@ -175,7 +175,10 @@ def test_the_exit_status_says_whether_anything_was_found(
         (("a.py",), "--from: name the version, as in --from 0.9.0"),
         (("a.py", "--from", "new_pmap@0.9.0"), "--to: name the version"),
         (("a.py", "--from", "new_pmap", "--to", "0.9.0"), "--from new_pmap: write IMPLEMENT"),
-        (("a.py", "--from", "0.9.9", "--to", "0.12.0.1"), "new_pmap@0.9.9: the published matrix has new_pmap on JAX"),
+        (
+            ("a.py", "--from", "0.9.9", "--to", "0.12.0.1"),
+            "new_pmap@0.9.9: the published matrix has",
+        ),
         (
             ("a.py", "--from", "new_pmap@0.9.9", "--to", "new_pmap@0.12.0.1"),
             "on JAX 0.7.0, 0.7.1",
