@@ -14,6 +14,7 @@ from itertools import groupby
 from conformance.model.records import Target
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.rewrites import rewrites
 from reports.analysis.effects.severity import Severity, severity_of
 from reports.render.site.corrections import (
     COMMAND,
@@ -358,9 +359,12 @@ def _only(wrong: Checked, cells: Collection[CellKey]) -> str:
 
 
 def _severity(effects: Effects, key: CellKey) -> Severity:
-    return severity_of(
-        effects.digest_of(key), fix=effects.results.clauses[key.clause].fixes is not None
-    )
+    fix = effects.results.clauses[key.clause].fixes is not None
+    found = severity_of(effects.digest_of(key), fix=fix)
+    slug = effects.cause_of(key.clause, effects.results.outcome(key))
+    if found is Severity.WRONG_NUMBERS and slug in rewrites().output_only:
+        return Severity.REST  # what is printed or numbered otherwise
+    return found
 
 
 def _instead(outcome: Outcome) -> str:

@@ -229,6 +229,27 @@ def test_an_implementation_that_fails_alone_is_named() -> None:
     assert "all failures under shard_map" in text_in(tree(render(results)["errata.html"]))
 
 
+@pytest.mark.parametrize(
+    ("slug", "severity"),
+    [("gone", Severity.WRONG_NUMBERS), ("cpu-ids-by-2048", Severity.REST)],
+)
+def test_what_is_only_numbered_otherwise_is_no_wrong_value(slug: str, severity: Severity) -> None:
+    results = results_of(
+        OLD,
+        placed("a", "First", 0),
+        clause("errors.a", claim="a"),
+        cause(slug),
+        deviating(
+            "errors.a",
+            entry={"cause": slug},
+            observations=[observation(returned([2.0]))],
+            findings=[finding("same shape, wrong values: [2.]", "value")],
+        ),
+    )
+    [group] = errata_page(Effects(results), documents(results)).groups
+    assert group.severity is severity
+
+
 def test_a_program_cannot_close_its_fence() -> None:
     _, text = entry(deviating("errors.a", entry={"cause": "gone"}))
     assert "\n````python\nprint('```')\n````\n" in text
