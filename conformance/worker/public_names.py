@@ -192,12 +192,21 @@ def look(modules: Modules, one: Listed) -> Looked:
     if one.kind == ARGUMENT:
         return _look_argument(_owner(modules, one.owner), one.name)
     at, _, name = one.name.rpartition(".")
+    if at not in modules.imported and _is_attribute(modules, at, name):
+        return Looked(THERE)
     if at in modules.failed:
         found = _look_module(modules, at)
         return found if found.state == UNKNOWN else Looked(GONE, error=found.error)
     if at not in modules.imported:
         return _look_module(modules, at)
     return _attribute(modules.imported[at], name)[0]
+
+
+def _is_attribute(modules: Modules, at: str, name: str) -> bool:
+    """Return whether a name is reached without an import of what it is in, which is no module."""
+    above, _, last = at.rpartition(".")
+    owner = _attribute(modules.imported[above], last)[1] if above in modules.imported else None
+    return owner is not None and hasattr(owner, name)
 
 
 def _look_module(modules: Modules, name: str) -> Looked:

@@ -129,6 +129,13 @@ class Keyword:
     gone: bool = False
     strange: bool = False
 
+    @property
+    def cause(self) -> str:
+        """The known issue that its refusal shows; empty if it is always taken."""
+        if self.strange:
+            return "old-shard-map-takes-no-check-vma"
+        return "old-shard-map-takes-no-auto" if self.gone else ""
+
     def expected(self) -> Expectation:
         """The sum, or Python's own refusal."""
         right = twice(returns(total))
@@ -156,7 +163,7 @@ KEYWORDS: Mapping[str, Keyword] = table(
     fact=lambda keyword: (
         f"sharded_computation.import.keyword.{'auto' if keyword.gone else 'others'}"
     ),
-    cause=lambda keyword: "old-shard-map-takes-no-auto" if keyword.gone else "",
+    cause=lambda keyword: keyword.cause,
     needs=devices(COUNT),
     left_out=ABOUT_JIT,
     expect=lambda keyword: of_jax(keyword.expected()),

@@ -43,7 +43,8 @@ TRANSFORMS: tuple[tuple[str, Mapping[str, str]], ...] = (
     (
         "jax.grad and other derivatives",
         {
-            ONE: r"silences\.of-map\.(jacrev|jacfwd|hessian|jvp|linearize|grad-checkpoint)",
+            ONE: r"silences\.of-map\.(jacrev|jacfwd|hessian|jvp|linearize|grad-checkpoint)"
+            r"|rewriting\.gradients\.outside\.own-(added-up|first)\.(rows|unmapped)",
             SEVERAL: r"multi_controller\.map\.grad(-of-remat)?\.(?!pmax|pmin).*",
         },
     ),

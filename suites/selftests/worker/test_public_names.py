@@ -64,6 +64,7 @@ def test_names_are_those_that_a_module_gives_out(made_up: ModuleType) -> None:
         (Listed("name", "", "made_up.A"), THERE, "", ""),
         (Listed("name", "", "made_up.old"), THERE, "DeprecationWarning: old is deprecated", ""),
         (Listed("name", "", "made_up.older"), GONE, "", "AttributeError: older is gone"),
+        (Listed("name", "", "made_up.A.real"), THERE, "", ""),
         (Listed("name", "", "made_up.typed"), GONE, "", "AttributeError: module 'made_up' has no"),
         (Listed("name", "", "jax.no_such.x"), GONE, "", "ModuleNotFoundError: No module named 'ja"),
         (Listed("argument", "made_up.function", "b"), THERE, "", ""),
