@@ -23,7 +23,7 @@ from conformance.spec.topology import Topology
 from conformance.worker import deadlines
 from conformance.worker.starving import Delays, starved
 from harness.clusters import postmortem
-from harness.clusters.connection import CLOSED, RAISED, WorkerConnection
+from harness.clusters.connection import Trouble, TroubleKind, WorkerConnection
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import Launcher, Port, Started, TargetDown
 from harness.clusters.postmortem import ClusterFault, ending
@@ -276,8 +276,9 @@ class Cluster:
         troubles = {w.index: w.trouble for w in self._workers if w.trouble}
         first = ended[0].process if ended else next(iter(troubles), index)
         states = self._examine(first)
-        how = troubles.get(first, CLOSED)
-        if how == CLOSED and ended:
+        trouble = troubles.get(first, Trouble(TroubleKind.CLOSED))
+        how = str(trouble)
+        if trouble.kind is TroubleKind.CLOSED and ended:
             how = ending(ended[0].code, states[0].stack)[0]
         detail = f"process {first} of {self.topology} {how} while the cluster came up"
         return ClusterFault(Verdict.CRASHED, detail, states)
@@ -287,20 +288,22 @@ class Cluster:
         self._started.exits()  # TargetDown, where it is a host that was lost, and before its peers
         until = time.monotonic() + deadlines.CRASH_GRACE_S
         # Whoever is in trouble already was so before those that it takes along.
-        suspects = {w.index: str(w.trouble) for w in self._workers if w.trouble}
+        suspects = {w.index: w.trouble for w in self._workers if w.trouble}
         while time.monotonic() < until and not all(w.ready or w.trouble for w in self._workers):
             self._receive(until, name)
         codes = self._codes(time.monotonic() + deadlines.DEATH_S)
-        odd = [p for p, trouble in suspects.items() if not trouble.startswith((CLOSED, RAISED))]
+        ordinary = {TroubleKind.CLOSED, TroubleKind.RAISED}
+        odd = [p for p, trouble in suspects.items() if trouble.kind not in ordinary]
         likely = [*odd, *(p for p in codes if p in suspects), *suspects]
         states = self._examine(likely[0])
         first = postmortem.failed_first(likely, codes, states)
         states = postmortem.at_front(first, states)
         stacks = {one.process: one.stack for one in states}
         ends = {p: ending(code, stacks[p])[0] for p, code in codes.items()}
-        how = suspects.get(first, CLOSED)
-        if how == CLOSED:
-            how = ends.get(first, f"{CLOSED} and went on")
+        trouble = suspects.get(first, Trouble(TroubleKind.CLOSED))
+        how = str(trouble)
+        if trouble.kind is TroubleKind.CLOSED:
+            how = ends.get(first, f"{trouble} and went on")
         rest = [f"process {p} {end}" for p, end in ends.items() if p != first]
         detail = f"process {first} {how} {postmortem.whereabouts(states[:1])}"
         detail += f"; then {', '.join(rest)}" if rest else ""
@@ -310,7 +313,9 @@ class Cluster:
         """Return exit codes in the order of the exits, once every process that disconnected has
         one.
         """
-        gone = {w.index for w in self._workers if w.trouble == CLOSED}
+        gone = {
+            w.index for w in self._workers if w.trouble and w.trouble.kind is TroubleKind.CLOSED
+        }
         while True:
             codes = {one.process: one.code for one in self._started.exits()}
             if gone <= codes.keys() or time.monotonic() > until:

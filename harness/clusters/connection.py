@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from conformance.spec import observation
@@ -15,8 +16,27 @@ from conformance.worker.channel import Channel, ProtocolError
 
 FLOOD_BYTES = 64 * 1024 * 1024  # of output of one process during one case
 
-CLOSED = "closed its connection"
-RAISED = "raised to the top"
+
+class TroubleKind(StrEnum):
+    """What went wrong with a worker, in the words that follow “process 0”."""
+
+    CLOSED = "closed its connection"
+    RAISED = "raised to the top"
+    INVALID = "sent an invalid message"
+    UNEXPECTED = "sent an unexpected message"
+    NO_OBSERVATION = "reported itself ready without an observation"
+    FLOODED = "flooded its output"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why to stop waiting for a worker; `detail` is what the kind does not say."""
+
+    kind: TroubleKind
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}" if self.detail else str(self.kind)
 
 
 @dataclass
@@ -31,7 +51,7 @@ class WorkerConnection:
     observation: Mapping[str, Any] | None = None
     ready: bool = False
     unharmed: bool = False
-    trouble: str | None = None
+    trouble: Trouble | None = None
     mapped: list[str] = field(default_factory=list)
     finished: list[str] = field(default_factory=list)
     in_step: str = ""
@@ -47,7 +67,7 @@ class WorkerConnection:
         try:
             self.channel.send(order)
         except OSError:
-            self.trouble = CLOSED
+            self.trouble = Trouble(TroubleKind.CLOSED)
 
     def take(self, case: str | None) -> None:
         """Receive one message: of the running `case`, or of the cluster's start if None."""
@@ -55,22 +75,23 @@ class WorkerConnection:
         try:
             message = self.channel.receive()
         except EOFError:
-            self.trouble = CLOSED
+            self.trouble = Trouble(TroubleKind.CLOSED)
             return
         except ProtocolError as error:
-            self.trouble = f"sent an invalid message: {error}"
+            self.trouble = Trouble(TroubleKind.INVALID, str(error))
             return
         if "failed" in message:
-            self.trouble = f"{RAISED}: {str(message['failed']).strip().splitlines()[-1]}"
+            last = str(message["failed"]).strip().splitlines()[-1]
+            self.trouble = Trouble(TroubleKind.RAISED, last)
         elif case is None and isinstance(message.get("ready"), dict):
             self.facts, self.ready = message["ready"], True
         elif case is None or message.get("case") != case or not self._fits(message):
-            self.trouble = f"sent an unexpected message: {str(message)[:200]}"
+            self.trouble = Trouble(TroubleKind.UNEXPECTED, str(message)[:200])
 
     def look_for_flood(self, written: int) -> None:
         """Put the worker in trouble if it has `written` more than any probe should."""
         if written > FLOOD_BYTES:
-            self.trouble = f"flooded its output: {written} bytes"
+            self.trouble = Trouble(TroubleKind.FLOODED, f"{written} bytes")
 
     def _fits(self, message: Mapping[str, Any]) -> bool:
         """Store a message of the running case; return whether it is valid there."""
@@ -86,7 +107,7 @@ class WorkerConnection:
             self.ready = self.observation is not None
             self.unharmed = message.get("unharmed") is True
             if not self.ready:
-                self.trouble = "reported itself ready without an observation"
+                self.trouble = Trouble(TroubleKind.NO_OBSERVATION)
         else:
             return False
         return True

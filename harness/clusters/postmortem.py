@@ -17,15 +17,14 @@ import re
 import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from conformance.worker.output import Evidence
-from harness.clusters.connection import WorkerConnection
+from harness.clusters.connection import Trouble, WorkerConnection
 from harness.clusters.launchers import Started
 
-PROBING = "in the probe"
 # What JAX says in the output of a process that it ends because another one is gone.
 ENDED_BY_JAX = "Terminating process because the JAX distributed service detected fatal errors"
-MISSING = "did not come up"
 
 # The signals whose stacks faulthandler writes, in its words.
 FATAL = {
@@ -37,6 +36,16 @@ FATAL = {
     "Segmentation fault": "SIGSEGV",
 }
 _FATAL_ERROR = re.compile("Fatal Python error: (.+)")
+
+
+class Activity(StrEnum):
+    """What a process did that had not ended and was not in trouble, in words."""
+
+    MISSING = "did not come up"
+    UP = "came up"
+    PROBING = "in the probe"
+    WAITING = "finished its probe, waits for its peers"
+    FINISHED = "finished the case"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +93,18 @@ def examine(
     if first is not None:
         return at_front(first, states)
     tops = [frame(s.stack) for s in states]
+    # Whoever did not come up, or is still in its probe, keeps the others waiting.
+    awaited = {
+        w.index
+        for w in workers
+        if w.index not in ended and _doing(w, up) in {Activity.MISSING, Activity.PROBING}
+    }
 
     def oddness(pair: tuple[str, ProcessState]) -> tuple[bool, int, bool]:
-        # Whoever is still in its probe keeps the others waiting; of those, whoever is where the
-        # fewest are; of as many, whoever is not inside JAX.
+        # Of those who keep the others waiting, whoever is where the fewest are; of as many, whoever
+        # is not inside JAX.
         top, one = pair
-        return not one.state.startswith((PROBING, MISSING)), tops.count(top), "/jax/" in top
+        return one.process not in awaited, tops.count(top), "/jax/" in top
 
     return tuple(s for _, s in sorted(zip(tops, states, strict=True), key=oddness))
 
@@ -114,7 +129,7 @@ def unseen(
 ) -> tuple[ProcessState, ...]:
     """Return what is known of processes if some were lost (those first), or none was started."""
     if started is None:
-        return tuple(ProcessState(w.index, MISSING) for w in workers)
+        return tuple(ProcessState(w.index, Activity.MISSING) for w in workers)
     lost = started.lost()
     states = [
         _state(w, seen, started.host(w.index), None, up, lost.get(w.index))
@@ -176,7 +191,7 @@ def _state(
     up: bool,
     lost: str | None = None,
 ) -> ProcessState:
-    text: str = lost or _doing(worker, up)
+    text: str = lost or str(_doing(worker, up))
     name: str | None = None
     if code is not None:
         text, name = ending(code, seen.stacks)
@@ -192,11 +207,11 @@ def _state(
     )
 
 
-def _doing(worker: WorkerConnection, up: bool) -> str:
+def _doing(worker: WorkerConnection, up: bool) -> Trouble | Activity:
     if worker.trouble:
         return worker.trouble
     if not up:
-        return "came up" if worker.ready else MISSING
+        return Activity.UP if worker.ready else Activity.MISSING
     if worker.ready:
-        return "finished the case"
-    return "finished its probe, waits for its peers" if worker.observation else PROBING
+        return Activity.FINISHED
+    return Activity.WAITING if worker.observation else Activity.PROBING

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.clusters.connection import FLOOD_BYTES, WorkerConnection
+from harness.clusters.connection import FLOOD_BYTES, TroubleKind, WorkerConnection
 
 
 class Sent:
@@ -43,7 +43,8 @@ def test_a_message_of_the_running_case_is_stored() -> None:
 def test_any_other_message_is_trouble(message: dict[str, Any], case: str | None) -> None:
     worker = taken(message, case)
     assert worker.trouble is not None
-    assert str(message) in worker.trouble
+    assert worker.trouble.kind is TroubleKind.UNEXPECTED
+    assert str(message) in str(worker.trouble)
     assert (worker.mapped, worker.ready) == ([], False)
 
 
