@@ -7,10 +7,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conformance.commandline.ending import PROGRAM
 from harness.commandline import options, terminal
 from harness.commandline.command import DONE, FOUND, Action
+
+if TYPE_CHECKING:  # a command imports what it needs
+    from conformance.catalogue.claims import Claim, Claims
 
 TIERS = ("core", "full")  # as harness.running.tiers, which a command imports by itself
 
@@ -43,16 +47,12 @@ def _list_claims(chosen: argparse.Namespace) -> int:
 def _lines_of_claims(slug: str | None) -> Iterator[str]:
     from conformance.catalogue.claims import load_claims
     from conformance.catalogue.loading import load
-    from conformance.catalogue.spelling import did_you_mean
 
     known = load_claims()
     claims = known.claims
     clauses = load().clauses.values()
     if slug is not None:
-        if slug not in claims:
-            meant = did_you_mean(slug, claims) or "; `list claims` lists them"
-            raise ValueError(f"no claim is called {slug}{meant}")
-        one = claims[slug]
+        one = _claim(slug, known)
         yield f"{one.ref:<4} {one.kind:<11} {one.slug}: {one.statement}"
         if one.heading:
             yield f"  stands in {', '.join(known.stands_in(one))}"
@@ -67,6 +67,16 @@ def _lines_of_claims(slug: str | None) -> Iterator[str]:
     yield f"{len(claims)} claims, {gaps} without a clause"
 
 
+def _claim(slug: str, known: Claims) -> Claim:
+    """Return the claim of this slug; ValueError with similar ones if there is none."""
+    from conformance.catalogue.spelling import did_you_mean
+
+    if slug not in known.claims:
+        meant = did_you_mean(slug, known.claims) or "; `list claims` lists them"
+        raise ValueError(f"no claim is called {slug}{meant}")
+    return known.claims[slug]
+
+
 def _add_clauses(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "ids",
@@ -77,8 +87,14 @@ def _add_clauses(parser: argparse.ArgumentParser) -> None:
 
 
 def _list_clauses(chosen: argparse.Namespace) -> int:
+    from conformance.catalogue.claims import load_claims
     from conformance.catalogue.loading import load
 
+    known = load_claims()
+    for word in chosen.ids:
+        if word.split(".")[0] in known.documents:
+            slug = _claim(word, known).slug
+            raise ValueError(f"{slug} is a claim: `list claims {slug}` lists its clauses")
     some = load().beginning(chosen.ids).clauses
     terminal.write(f"{one.id}: {one.title}" for one in some.values())
     print(f"{len(some)} clauses", file=sys.stderr)

@@ -123,6 +123,14 @@ def wrong(*words: str, says: str) -> object:
         wrong("report", "nightly", "r.jsonl", "none", "-o", "issue.md", says="none: "),
         wrong("show", "rank.argmx.no-axis.1d", says="did you mean rank.argm"),
         wrong("list", "clauses", "eror", says="no clause has the id 'eror'"),
+        wrong(
+            *("list", "clauses", "migrate-pmap.incompatible-devices"),
+            says="migrate-pmap.incompatible-devices is a claim: `list claims migrate-pmap.incom",
+        ),
+        wrong(
+            *("list", "clauses", "errors", "migrate-pmap.incompatible-device"),
+            says="no claim is called migrate-pmap.incompatible-device; did you mean migrate-pmap.i",
+        ),
         wrong("list", "claims", "migrate-pmap.rank", says="did you mean migrate-pmap."),
         wrong("list", "cells", "--tier", "half", says="argument --tier: invalid choice"),
         wrong("new", "errors.x-y", "--claim", "no-such", says="no claim is called no-such"),
