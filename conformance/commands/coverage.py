@@ -12,6 +12,7 @@ from packaging.version import Version
 
 from conformance.catalogue.claims import Claim, Claims
 from conformance.catalogue.loading import Catalogue
+from conformance.commandline.counting import counted
 from conformance.commands.entries import Entries
 from conformance.judging.deviations import Deviation
 from conformance.model.verdicts import Verdict
@@ -159,7 +160,7 @@ def _sorted(versions: set[str]) -> tuple[str, ...]:
 def lines(found: Coverage, *, everything: bool = False) -> Iterator[str]:
     """Yield what was not exercised, under headings by kind; long lists are cut."""
     yield from _list(
-        f"{len(found.gaps)} claims without a clause",
+        f"{counted(len(found.gaps), 'claim')} without a clause",
         [f"{one.ref:<4} {one.slug}: {one.statement}" for one in found.gaps],
         everything=True,
     )
@@ -178,8 +179,9 @@ def lines(found: Coverage, *, everything: bool = False) -> Iterator[str]:
             [f"{id}: {', '.join(what)}" for id, what in some.items()],
             everything,
         )
+    idle = counted(len(found.idle), "deviation entry", "deviation entries")
     yield from _list(
-        f"{len(found.idle)} deviation entries that excused no cell, though one was judged",
+        f"{idle} that excused no cell, though one was judged",
         [
             f"{one.entry.where}: {', '.join(one.entry.clause)} under "
             f"{', '.join(one.entry.implementation)}, on jax {', '.join(one.jax)}"
@@ -187,11 +189,13 @@ def lines(found: Coverage, *, everything: bool = False) -> Iterator[str]:
         ],
         everything,
     )
-    yield f"{found.clauses} clauses, on jax {', '.join(found.jax) or 'none'}"
+    yield f"{counted(found.clauses, 'clause')}, on jax {', '.join(found.jax) or 'none'}"
     if found.unasked:
-        yield f"{found.unasked} deviation entries are about cells that were not judged here"
+        entries = counted(found.unasked, "deviation entry is", "deviation entries are")
+        yield f"{entries} about cells that were not judged here"
     if found.gone:
-        yield f"{found.gone} recorded clauses no longer exist"
+        ends = "recorded clause no longer exists", "recorded clauses no longer exist"
+        yield counted(found.gone, *ends)
 
 
 def _list(title: str, lines: Sequence[str], everything: bool) -> Iterator[str]:

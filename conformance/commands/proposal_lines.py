@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conformance.commandline.counting import counted
 from conformance.commands.propose import Entry, Excess, Proposal
 from conformance.judging.deviations import Deviation
 from conformance.judging.seen import Processes
@@ -47,7 +48,8 @@ def lines(found: Proposal) -> Iterator[str]:
     for cell in found.unproven:
         yield f"# unproven, which no entry excuses: {cell}"
     yield (
-        f"# {found.judged} cells judged: {len(found.add)} entries to add, {len(found.correct)} to "
+        f"# {counted(found.judged, 'cell')} judged: "
+        f"{counted(len(found.add), 'entry', 'entries')} to add, {len(found.correct)} to "
         f"correct, {len(found.narrow)} to narrow, {len(found.drop)} to drop"
     )
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import conformance.model.records as model
 from conformance.catalogue.loading import Catalogue
+from conformance.commandline.counting import counted
 from conformance.commandline.parallel import in_processes
 from conformance.judging import rejudging
 from conformance.judging.deviations import ByClause, Deviation, matching
@@ -69,7 +70,8 @@ def strength(
             "give results with such cells"
         )
     if recorded.gone:
-        print(f"{len(recorded.gone)} recorded clauses no longer exist", file=sys.stderr)
+        ends = "recorded clause no longer exists", "recorded clauses no longer exist"
+        print(counted(len(recorded.gone), *ends), file=sys.stderr)
     parsed = {id(cell): observations(cell) for cell, _ in cells}
     messages = Messages.from_raised(
         step.raised
@@ -149,7 +151,7 @@ def _progress(total: int) -> Callable[[int], None]:
         nonlocal last
         if time.monotonic() - last > EVERY_S or number == total:
             last = time.monotonic()
-            print(f"{number} of {total} cells", file=sys.stderr)
+            print(f"{number} of {counted(total, 'cell')}", file=sys.stderr)
 
     return report
 
@@ -176,7 +178,8 @@ def lines(found: Strength, *, weakest: int = WEAKEST, examples: bool = False) ->
                 yield f"  {name or 'all':{width}} {share}{each}"
         yield ""
     weak = [(id, one) for id, one in found.clauses().items() if one.missed]
-    yield f"{len(weak)} of {len(found.clauses())} clauses miss something; the weakest:"
+    clauses = counted(len(found.clauses()), "clause")
+    yield f"{len(weak)} of {clauses} miss something; the weakest:"
     for id, one in weak[:weakest]:
         yield f"  {_percent(one):>6} of {one.judged:>5}  {id}"
         for name, count in found.unnoticed(id).items():
@@ -184,9 +187,14 @@ def lines(found: Strength, *, weakest: int = WEAKEST, examples: bool = False) ->
             if examples:
                 yield f"                 {found.missed[name, id]}"
     if found.otherwise:
-        yield f"{len(found.otherwise)} cells are judged otherwise today, and were not measured"
+        yield counted(
+            len(found.otherwise),
+            "cell is judged otherwise today, and was not measured",
+            "cells are judged otherwise today, and were not measured",
+        )
     whole = found.total()
-    yield f"{_percent(whole)} of {whole.judged} perturbations of {found.cells} cells noticed"
+    cells = counted(found.cells, "cell")
+    yield f"{_percent(whole)} of {whole.judged} perturbations of {cells} noticed"
 
 
 def records(found: Strength) -> Iterator[model.Strength]:

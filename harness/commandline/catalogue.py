@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.commandline.counting import counted
 from conformance.commandline.ending import PROGRAM
 from harness.commandline import options, terminal
 from harness.commandline.command import DONE, FOUND, Action
@@ -30,8 +31,8 @@ def _list_cells(chosen: argparse.Namespace) -> int:
     found = listing.cells_of(chosen.tier, chosen.target or ["current"])
     for cell in sorted(found.cells, key=lambda one: (one.clause, str(one))):
         print(f"{cell.clause} {cell.implementation} {cell.topology} {cell.target}")
-    count = f"{chosen.tier}: {len(found.cells)} cells, {found.runs} of {found.of} runs"
-    print(count, file=sys.stderr)
+    runs = f"{found.runs} of {counted(found.of, 'run')}"
+    print(f"{chosen.tier}: {counted(len(found.cells), 'cell')}, {runs}", file=sys.stderr)
     return DONE
 
 
@@ -64,7 +65,7 @@ def _lines_of_claims(slug: str | None) -> Iterator[str]:
     for one in claims.values():
         yield f"{one.ref:<4} {one.kind:<11} {counts[one.slug]:>3}  {one.slug}: {one.statement}"
     gaps = sum(1 for slug in claims if not counts[slug])
-    yield f"{len(claims)} claims, {gaps} without a clause"
+    yield f"{counted(len(claims), 'claim')}, {gaps} without a clause"
 
 
 def _claim(slug: str, known: Claims) -> Claim:
@@ -97,7 +98,7 @@ def _list_clauses(chosen: argparse.Namespace) -> int:
             raise ValueError(f"{slug} is a claim: `list claims {slug}` lists its clauses")
     some = load().beginning(chosen.ids).clauses
     terminal.write(f"{one.id}: {one.title}" for one in some.values())
-    print(f"{len(some)} clauses", file=sys.stderr)
+    print(counted(len(some), "clause"), file=sys.stderr)
     return DONE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from conformance.commandline.counting import counted
 from harness.commandline import options, terminal
 from harness.commandline.command import DONE, FOUND, Action, report_progress
 
@@ -58,7 +59,8 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.output:
         options.write_records(chosen.output, (one.record() for one in done))
     wrong = sum(1 for one in done if one.wrong)
-    print(f"{len(done)} runs of {len({one.cause for one in done})} causes, {wrong} wrong")
+    those = counted(len({one.cause for one in done}), "cause")
+    print(f"{counted(len(done), 'run')} of {those}, {wrong} wrong")
     return FOUND if wrong else DONE
 
 

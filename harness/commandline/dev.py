@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from conformance.commandline.counting import counted
 from harness.commandline import options
 from harness.commandline.command import DONE, FOUND, Action, report_progress
 
@@ -154,13 +155,14 @@ def _freeze(chosen: argparse.Namespace) -> int:
     lines = list(freeze(load(options.expand(chosen.files))))
     if chosen.against is None:
         write_text(chosen.output, "".join(f"{line}\n" for line in lines))
-        print(f"{len(lines)} lines: {chosen.output}")
+        print(f"{counted(len(lines), 'line')}: {chosen.output}")
         return DONE
     found = difference(chosen.against.read_text(encoding="utf-8").splitlines(), lines)
     for sign, some in (("-", found.gone), ("+", found.new)):
         for line in some:
             print(f"{sign}{line}")
-    print(f"{len(lines)} lines; only before: {len(found.gone)}, only now: {len(found.new)}")
+    all_lines = counted(len(lines), "line")
+    print(f"{all_lines}; only before: {len(found.gone)}, only now: {len(found.new)}")
     return FOUND if found else DONE
 
 

@@ -9,6 +9,7 @@ import re
 import sys
 from pathlib import Path
 
+from conformance.commandline.counting import counted
 from harness.commandline import options, terminal
 from harness.commandline.command import DONE, FOUND, Action
 from harness.commandline.results import add_no_cache, print_answer, status
@@ -58,7 +59,7 @@ def _site(chosen: argparse.Namespace) -> int:
 
     results = with_content(load(options.expand(chosen.files)))
     pages = build(results, chosen.output, chosen.repository or _repository())
-    print(f"{pages} pages: {chosen.output / 'index.html'}")
+    print(f"{counted(pages, 'page')}: {chosen.output / 'index.html'}")
     for page, size in too_large(chosen.output):
         print(f"{page} has {size} bytes; a page should have at most {MOST_BYTES}", file=sys.stderr)
     return DONE
@@ -157,8 +158,8 @@ def _findings(chosen: argparse.Namespace) -> int:
         print(text, end="")
         return DONE
     write_text(chosen.output, text)
-    count = f"{len(found.causes)} causes, {len(found.gaps)} claims without a clause"
-    print(f"{count}: {chosen.output}")
+    gaps = f"{counted(len(found.gaps), 'claim')} without a clause"
+    print(f"{counted(len(found.causes), 'cause')}, {gaps}: {chosen.output}")
     return DONE
 
 

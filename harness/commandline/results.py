@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.commandline import limits
+from conformance.commandline.counting import counted
 from conformance.commandline.ending import PROGRAM
 from harness.commandline import options, terminal
 from harness.commandline.command import DONE, FOUND, Action, UsageError, report_progress
@@ -50,7 +51,8 @@ def _merge(chosen: argparse.Namespace) -> int:
         report_progress(str(error))
         return FOUND
     size = chosen.output.stat().st_size / 1e6
-    print(f"{len(found.kept)} cells, judged by today's catalogue: {chosen.output} ({size:.1f} MB)")
+    cells = counted(len(found.kept), "cell")
+    print(f"{cells}, judged by today's catalogue: {chosen.output} ({size:.1f} MB)")
     for why, count in found.why.most_common():
         print(f"  {count} left out: {why}")
     return DONE
@@ -263,7 +265,7 @@ def _durations(chosen: argparse.Namespace) -> int:
 
     count = durations.write(options.expand(chosen.files))
     least = f"{durations.LEAST_S} s, or {durations.LEAST_BUSY_S} s of CPU time, and more"
-    print(f"{count} runs of {least}: {tiers.FILE}")
+    print(f"{counted(count, 'run')} of {least}: {tiers.FILE}")
     return DONE
 
 

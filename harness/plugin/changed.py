@@ -9,6 +9,7 @@ from pathlib import Path
 
 from conformance.catalogue.dependencies import touched
 from conformance.catalogue.loading import PACKAGE, Catalogue
+from conformance.commandline.counting import counted
 from conformance.judging import deviations
 from conformance.judging.deviations import Deviation
 
@@ -37,7 +38,7 @@ def clauses(catalogue: Catalogue, ref: str, progress: Callable[[str], None]) -> 
             f"{', '.join(shared)} changed as well: where they serve all clauses, --tier core shows "
             "each fact once"
         )
-    progress(f"{len(found)} clauses differ from {ref}")
+    progress(f"{counted(len(found), 'clause differs', 'clauses differ')} from {ref}")
     return tuple(sorted(found))
 
 

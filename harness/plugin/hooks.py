@@ -22,6 +22,7 @@ import pytest
 
 from conformance.catalogue import causes, loading
 from conformance.catalogue.claims import load_claims
+from conformance.commandline.counting import counted
 from conformance.commandline.ending import reason
 from conformance.judging import deviations
 from conformance.model.verdicts import RECORDED, Verdict
@@ -400,9 +401,8 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pyte
     for line in session.flaky[:MOST_RED]:
         terminalreporter.write_line(line, yellow=True)
     if (rerun := config.stash.get(_RERUN, None)) is not None and rerun.left_out:
-        terminalreporter.write_line(
-            f"{rerun.left_out} red cells were not run again: there are too many"
-        )
+        cells_were = counted(rerun.left_out, "red cell was", "red cells were")
+        terminalreporter.write_line(f"{cells_were} not run again: there are too many")
     for line in session.red[:MOST_RED]:
         terminalreporter.write_line(line, red=True)
     if len(session.red) > MOST_RED:
@@ -421,11 +421,12 @@ def _counts(session: Session) -> Iterator[str]:
     order = sorted(RECORDED, key=lambda verdict: verdict != Verdict.FLAKY)  # flaky first
     counts = ", ".join(f"{session.verdicts[v]} {v}" for v in order if session.verdicts[v])
     if session.verdicts:
-        yield f"{sum(session.verdicts.values())} cells: {counts}"
+        yield f"{counted(sum(session.verdicts.values()), 'cell')}: {counts}"
     if session.verdicts.keys() <= {Verdict.NOT_APPLICABLE, Verdict.REMOVED}:
         yield "nothing was tested: pytest's option -rs shows why, for each cell"
     if session.tier is not None:
-        yield f"core: {session.tier.runs} of {session.tier.of} runs; --tier full runs all"
+        runs = counted(session.tier.of, "run")
+        yield f"core: {session.tier.runs} of {runs}; --tier full runs all"
 
 
 def _times(session: Session) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from conformance.commandline.counting import counted
 from conformance.worker.folders import Scratch
 from harness.plugin.resume import today
 from harness.plugin.session import Session, cell_of
@@ -59,10 +60,12 @@ class ResumedCells:
     def summary_lines(self) -> list[str]:
         """Return the summary's lines about resumed cells."""
         why: Counter[str] = self._resumed.why
-        lines = [f"{self.carried} cells resumed, recorded by an earlier run and judged anew"]
+        cells = counted(self.carried, "cell")
+        lines = [f"{cells} resumed, recorded by an earlier run and judged anew"]
         if why:
             reasons = ", ".join(f"{count} {reason}" for reason, count in why.most_common())
-            lines.append(f"{why.total()} recorded cells were not resumed: {reasons}")
+            some = counted(why.total(), "recorded cell was", "recorded cells were")
+            lines.append(f"{some} not resumed: {reasons}")
         return lines
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
 import conformance.model.records as model
+from conformance.commandline.counting import counted
 from conformance.model.codec import decode_record, encode_record
 from conformance.model.verdicts import Verdict
 from conformance.store.errors import ResultsError
@@ -198,7 +199,7 @@ def _read(file: Path, chooser: Chooser, found: Gathered, progress: Callable[[str
             raise
         except CANNOT_BE_USED as error:
             raise no_record(file, number, error) from error
-    progress(f"{file}: {seen} cells read")
+    progress(f"{file}: {counted(seen, 'cell')} read")
 
 
 def _cell(cell: model.Cell, target: model.Target, chooser: Chooser, found: Gathered) -> None:

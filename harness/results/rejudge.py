@@ -16,6 +16,7 @@ from msgspec.structs import replace
 import conformance.model.records as model
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
+from conformance.commandline.counting import counted
 from conformance.judging import deviations
 from conformance.judging.rejudging import CannotJudge, Rejudging
 from conformance.model.verdicts import Verdict
@@ -129,7 +130,7 @@ def _refuse_lost(found: Gathered) -> None:
         some = ", ".join(clauses[:MOST_NAMED])
         more = f" and {len(clauses) - MOST_NAMED} more" if len(clauses) > MOST_NAMED else ""
         raise LostError(
-            f"{len(lost)} cells would be lost, so nothing was written: the programs of their "
-            f"clauses changed since they were run, and no file has them anew. Run them again, or "
-            f"undo what changed: {some}{more}"
+            f"{counted(len(lost), 'cell')} would be lost, so nothing was written: the programs of "
+            "their clauses changed since they were run, and no file has them anew. Run them again, "
+            f"or undo what changed: {some}{more}"
         )

@@ -15,6 +15,7 @@ from packaging.version import Version
 import conformance.model.records as model
 from conformance.catalogue.causes import HANGS, SWITCHED, Cause, Shows
 from conformance.catalogue.spelling import did_you_mean
+from conformance.commandline.counting import counted
 from conformance.model.verdicts import Verdict
 from conformance.spec import names
 from conformance.spec.topology import Topology
@@ -75,7 +76,7 @@ def listed(
             yield f"      {place[0]} on {place[1]}: {ranges(in_these, ran)}"
         if files and one.slug not in found.shown:
             yield "      no cell of these results shows it"
-    yield f"{len(causes)} causes"
+    yield counted(len(causes), "cause")
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from conformance.commandline.counting import counted
 from conformance.spec.topology import Topology
 from conformance.worker import machine
 from conformance.worker.machine import CUDA_VISIBLE, TPU_VISIBLE
@@ -60,7 +61,7 @@ def unmet(topology: Topology, found: Sequence[str]) -> str | None:
     """Return why these devices cannot serve a topology; None if they can."""
     if topology.devices <= len(found):
         return None
-    return f"needs {topology.devices} devices, this host has {len(found)}"
+    return f"needs {counted(topology.devices, 'device')}, this host has {len(found)}"
 
 
 def on_hosts(
@@ -79,8 +80,8 @@ def on_hosts(
         first = taken[host]
         taken[host] += count
         if taken[host] > len(hosts[host]):
-            needed = where.count(host) * count
-            raise NoDevices(f"needs {needed} devices of host {host}, which has {len(hosts[host])}")
+            needed = counted(where.count(host) * count, "device")
+            raise NoDevices(f"needs {needed} of host {host}, which has {len(hosts[host])}")
         settings.append({CUDA_VISIBLE: ",".join(hosts[host][first : taken[host]])})
     return settings
 

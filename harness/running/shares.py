@@ -10,6 +10,7 @@ import dataclasses
 import threading
 from collections.abc import Callable
 
+from conformance.commandline.counting import counted
 from conformance.commandline.limits import parse_address
 from conformance.worker.agent import DIAL, PLACE
 from conformance.worker.deadlines import POLL_S
@@ -45,7 +46,8 @@ def refusal(hosts: Hosts, among: int, platform: str) -> str | None:
 def describe_shares(hosts: Hosts, among: int) -> str:
     """Describe how many hosts each test process has."""
     counts = [len(one) for one in divided(hosts.count, among)]
-    text = f"{hosts.count} hosts divided among -n {among}: {' + '.join(map(str, counts))}"
+    each = " + ".join(map(str, counts))
+    text = f"{counted(hosts.count, 'host')} divided among -n {among}: {each}"
     uneven = len(set(counts)) > 1
     return f"{text}, as they do not divide evenly" if uneven else text
 

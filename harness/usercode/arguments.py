@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.commandline.counting import counted
+
 DEVICES = "n"  # in a shape: the number of devices over which the function is mapped
 MOST_ELEMENTS = 2**28  # of one argument
 MOST_AXES = 32
@@ -115,9 +117,9 @@ def check_mapped(
         axis = axes[number if len(axes) > 1 else 0]
         sizes = one.sizes(devices)
         if axis is not None and (axis >= len(sizes) or sizes[axis] != devices):
-            has = f"{sizes[axis]} rows" if axis < len(sizes) else "no such axis"
+            has = counted(sizes[axis], "row") if axis < len(sizes) else "no such axis"
             raise ArgumentsError(
                 f"--args: argument {number} is mapped over axis {axis}, where it has {has}, and "
-                f"{topology} has {devices} devices: write {DEVICES} for their number, or None in "
-                "--in-axes"
+                f"{topology} has {counted(devices, 'device')}: write {DEVICES} for their number, "
+                "or None in --in-axes"
             )

@@ -16,6 +16,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
+from conformance.commandline.counting import counted
 from conformance.spec.topology import Topology
 from conformance.worker.channel import Channel, ProtocolError
 from conformance.worker.deadlines import KILL_S, STACK_S
@@ -150,9 +151,9 @@ def _gather(
             raise HostsDown(f"--launcher {hosts.way.key}: {why}")
         elif time.monotonic() > until:
             raise HostsDown(
-                f"{len(found)} of {hosts.count} hosts connected to {plan.controller} within "
-                f"{hosts.within_s:g} s: check that they reach this address, or give another one "
-                "with --listen"
+                f"{len(found)} of {counted(hosts.count, 'host')} connected to {plan.controller} "
+                f"within {hosts.within_s:g} s: check that they reach this address, or give another "
+                "one with --listen"
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from conformance.commandline.counting import counted
 from harness.targets.target import parse_spec
 from harness.usercode.ending import Job, Outcome, Process
 
@@ -23,10 +24,8 @@ def summary(job: Job) -> Iterator[str]:
         if rest:
             yield f"then {'; '.join(_together(rest))}"
     if job.outcome is Outcome.SUCCEEDED:
-        yield (
-            f"{_many(len(job.processes))} ended with exit status 0 after {job.seconds:.1f} s"
-            f" ({_ran(job)})"
-        )
+        every = counted(len(job.processes), "process", "processes")
+        yield f"{every} ended with exit status 0 after {job.seconds:.1f} s ({_ran(job)})"
     yield from remarks(job)
 
 
@@ -104,10 +103,6 @@ def _together(some: Iterable[Process]) -> Iterator[str]:
     for end, numbers in found.items():
         name = "process" if len(numbers) == 1 else "processes"
         yield f"{name} {', '.join(map(str, sorted(numbers)))}: {end}"
-
-
-def _many(count: int) -> str:
-    return f"{count} process{'' if count == 1 else 'es'}"
 
 
 def _cell(text: str) -> str:

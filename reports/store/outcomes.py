@@ -89,7 +89,8 @@ def repeated(runs: Mapping[CellKey, Sequence[Run]]) -> str:
     if not several:
         return ""
     changed = [key for key, verdicts in several.items() if len(set(verdicts)) > 1]
-    text = f"{len(several)} cells are recorded more than once; the newest record of each is shown"
+    cells = "1 cell is" if len(several) == 1 else f"{len(several)} cells are"
+    text = f"{cells} recorded more than once; the newest record of each is shown"
     if not changed:
         return text
     named = "; ".join(f"{k.clause} {k.implementation} {k.topology}" for k in changed[:MOST_NAMED])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.commandline.counting import counted
 from conformance.spec.names import CPU
 from conformance.worker.agent import MOST_RANK
 
@@ -128,7 +129,7 @@ def missing(some: Sequence[Hello], count: int, names: Sequence[str] = (), first:
     ranks = {one.rank for one in some}
     absent = [rank for rank in range(first, first + count) if rank not in ranks]
     if None in ranks or count - len(some) != len(absent):
-        return f"{count - len(some)} of {count} hosts"
+        return f"{count - len(some)} of {counted(count, 'host')}"
     if len(names) == count:
         return ", ".join(f"{names[rank - first]} (rank {rank})" for rank in absent)
     return f"rank{'' if len(absent) == 1 else 's'} {', '.join(map(str, absent))}"

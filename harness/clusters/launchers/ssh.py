@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from conformance.commandline.counting import counted
 from conformance.worker.channel import KEY_VARIABLE
 from harness.clusters.launchers.starting import Command, Plan, Way
 
@@ -16,7 +17,8 @@ def commands(plan: Plan) -> list[Command]:
     a list.
     """
     if len(plan.names) != plan.hosts:
-        raise ValueError(f"name {plan.hosts} hosts with --host-list a,b,…; got {len(plan.names)}")
+        some = counted(plan.hosts, "host")
+        raise ValueError(f"name {some} with --host-list a,b,…; got {len(plan.names)}")
     return [
         Command(
             ("ssh", "-T", "-o", "BatchMode=yes", name, remote(plan, rank)),

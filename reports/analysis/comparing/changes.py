@@ -277,4 +277,5 @@ def _redeclared(old: Results, new: Results, both: Iterable[CellKey]) -> list[str
     if not changed:
         return []
     some = ", ".join(changed[:3]) + (" and others" if len(changed) > 3 else "")
-    return [f"{len(changed)} clauses expect something else in NEW than in OLD: {some}"]
+    clauses = "1 clause expects" if len(changed) == 1 else f"{len(changed)} clauses expect"
+    return [f"{clauses} something else in NEW than in OLD: {some}"]

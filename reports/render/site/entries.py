@@ -10,11 +10,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from conformance.commandline.counting import counted
 from reports.analysis.effects.changed import Entry, Group, Upgrade
 from reports.analysis.effects.pairs import Side, cell_of
 from reports.analysis.effects.plan import by_weight
 from reports.render.site.names import cause_path, cell_path, implementation_words
-from reports.render.text.upgrade import counted, notes, where
+from reports.render.text.upgrade import notes, where
 from reports.store.results import Results
 from reports.store.shown import ONE, SEVERAL
 

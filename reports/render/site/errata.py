@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from conformance.commandline.counting import counted
 from conformance.model.records import Target
 from conformance.model.verdicts import Verdict
 from reports.analysis.effects.pairs import Effects
@@ -34,7 +35,6 @@ from reports.render.site.names import Link, claim_path, implementation_words, sa
 from reports.render.site.page import Asset, Page
 from reports.render.site.strips import newest_index
 from reports.render.site.text import shortened, worded
-from reports.render.text.upgrade import counted
 from reports.store.outcomes import CellKey, Outcome
 from reports.store.results import Results
 
@@ -210,7 +210,7 @@ def whole(page: ErrataPage) -> str:
         for _, some in group.documents:
             for entry in some:
                 text = " / ".join(one.row.text for one in entry.statements)
-                often = f"holds in {entry.ran - entry.failed} of {entry.ran} tests"
+                often = f"holds in {entry.ran - entry.failed} of {counted(entry.ran, 'test')}"
                 lines.append(f"* {text} ({often}) Measured: {entry.instead}")
                 texts.append(f"---\n\n{group.title}\n\n{entry.text}")
         lines.append("")

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
+from conformance.commandline.counting import counted
 from conformance.model.records import Cell, FaultProcess, Finding, Timing
 from reports.render.site.observed import LeafView, ObservedView, StepView, leaf_view, observed
 from reports.render.site.text import shortened
@@ -85,7 +86,8 @@ class Views:
         views = observed(observations, self._leaf)
         lines = [line for view in views[:_VIEWS] for line in observed_lines(_observed(view))]
         if len(views) > _VIEWS:
-            lines.append(f"{len(views) - _VIEWS} more processes saw something else in turn")
+            rest = counted(len(views) - _VIEWS, "more process", "more processes")
+            lines.append(f"{rest} saw something else in turn")
         return "\n".join(lines)
 
     def _leaf(self, leaf: Mapping[str, Any]) -> LeafView:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from conformance.commandline.counting import counted
 from conformance.model.records import Cause, Claim, Deviation, Target
 from reports.analysis.effects.digest import of_job
 from reports.analysis.effects.started import started
@@ -50,8 +51,8 @@ def text(
     passed = ran - len(wrong)
     they = "this claim holds" if len(claims) == 1 else "these claims hold"
     lines += [
-        f"With {_description(target)}, {they} in {passed or 'none'} of {ran} tests. The failures "
-        "(topologies are processes x devices of each):",
+        f"With {_description(target)}, {they} in {passed or 'none'} of {counted(ran, 'test')}. The "
+        "failures (topologies are processes x devices of each):",
         "",
         *_observed(wrong, removed),
     ]

@@ -14,6 +14,8 @@ from itertools import groupby
 from math import prod
 from typing import Any
 
+from conformance.commandline.counting import counted
+
 Json = Mapping[str, Any]
 
 _SORTED = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
@@ -90,7 +92,7 @@ def _observed(group: list[Json], of_leaf: Leaves) -> ObservedView:
         rest["between"] = {key: some for key, some in between.items() if some}
     ran = [str(rest.pop(k)) for k in ("implementation",) if rest.get(k)]
     ran += [f"jax {rest.pop(k)}" for k in ("jax",) if rest.get(k)]
-    ran += [f"{rest.pop(k)} processes" for k in ("processes",) if rest.get(k)]
+    ran += [counted(rest.pop(k), "process", "processes") for k in ("processes",) if rest.get(k)]
     witness = rest.pop("witness", None)
     for one, calls in groupby(map(_called, _list(witness))):
         times = len(list(calls))

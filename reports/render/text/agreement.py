@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from conformance.commandline.counting import counted
 from reports.analysis.comparing.agreement import (
     Agreement,
     Found,
@@ -84,7 +85,7 @@ def _lines(done: Agreement) -> Iterator[str]:
     for pair, counts in done.pairs.items():
         if counts.cells:
             differ = ", ".join(f"{counts.differ[sort]} {_SHORT[sort]}" for sort in Sort)
-            yield f"{pair}: {counts.cells} cells, {counts.without} not comparable"
+            yield f"{pair}: {counted(counts.cells, 'cell')}, {counts.without} not comparable"
             yield f"      fields: {counts.same.total()} same, {differ}"
     missing = _not_recorded(done)
     if missing:
@@ -120,7 +121,8 @@ def _found_lines(found: Found) -> Iterator[str]:
 def _places(some: Iterable[Where]) -> Iterator[str]:
     seen = list(some)
     yield (
-        f"      {len(seen)} times in {len({one.clause for one in seen})} clauses; "
+        f"      {counted(len(seen), 'time')} in "
+        f"{counted(len({one.clause for one in seen}), 'clause')}; "
         f"on jax {', '.join(versions(seen))}; on {', '.join(topologies(seen))}"
     )
     first = seen[0]
@@ -144,8 +146,8 @@ def _by_slug(done: Agreement, sort: Sort) -> Iterator[str]:
         return
     yield f"{sort.value}: {len(seen)} {'causes' if sort is Sort.BY_CAUSE else 'claims'}"
     for slug, places in sorted(seen.items(), key=lambda item: (-len(item[1]), item[0])):
-        clauses = len({one.clause for one in places})
-        yield f"  {line(slug)}: {len(places)} times in {clauses} clauses"
+        clauses = counted(len({one.clause for one in places}), "clause")
+        yield f"  {line(slug)}: {counted(len(places), 'time')} in {clauses}"
     yield ""
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from conformance.commandline.counting import counted
 from reports.analysis.comparing.changes import Change, Comparison, Group, Kind
 from reports.render.text.summary import printable
 from reports.store.order import implementation_order, topology_order
@@ -67,13 +68,14 @@ def _lines(found: Comparison) -> Iterator[str]:
         groups = found.groups_of(kind)
         if groups:
             yield ""
-            yield f"{_PLURAL[kind]}: {found.cells(kind)} cells, {len(groups)} causes"
+            numbers = f"{counted(found.cells(kind), 'cell')}, {counted(len(groups), 'cause')}"
+            yield f"{_PLURAL[kind]}: {numbers}"
         for group in groups:
             yield from _group(group)
     yield ""
     counts = (f"{found.cells(kind)} {_PLURAL[kind]}" for kind in Kind)
     yield (
-        f"{found.compared} cells in both: {', '.join(counts)}; "
+        f"{counted(found.compared, 'cell')} in both: {', '.join(counts)}; "
         f"{found.new} new, {found.vanished} vanished"
     )
     for note in found.notes:
@@ -84,8 +86,8 @@ def _group(group: Group) -> Iterator[str]:
     named = group.cause or group.claim
     yield f"  {named and f'{named}: '}{line(group.title)}"
     verdicts = Counter(one.verdicts for one in group.changes)
-    counted = ", ".join(f"{count} {words}" for words, count in verdicts.most_common())
-    yield f"      {counted}, in {len(group.clauses)} clauses; {_places(group.changes)}"
+    numbers = ", ".join(f"{count} {words}" for words, count in verdicts.most_common())
+    yield f"      {numbers}, in {counted(len(group.clauses), 'clause')}; {_places(group.changes)}"
     first = group.changes[0]
     where = f"{first.key.clause} ({first.key.implementation}, {first.key.topology})"
     yield f"      as {where}: {line(first.new.reason)}"

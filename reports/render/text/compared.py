@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from conformance.commandline.counting import counted
 from conformance.commandline.ending import one_line
 from reports.analysis.usercode.compared import Compared
 from reports.analysis.usercode.explained import Issue
@@ -101,8 +102,8 @@ def verdict(comparison: Compared) -> str:
         return f"not compared: {comparison.missing}"
     many = len([g for g in grouped(comparison.found) if g[0].matters])
     if not many:
-        return f"the same in {_many(comparison.same, 'field')}"
-    return f"{_many(many, 'difference')}; {_many(comparison.same, 'field')} the same"
+        return f"the same in {counted(comparison.same, 'field')}"
+    return f"{counted(many, 'difference')}; {counted(comparison.same, 'field')} the same"
 
 
 NOT_COUNTED = "not counted as a difference"
@@ -157,10 +158,6 @@ def _row(group: Sequence[Found]) -> str:
     words = words_of(first)
     cells = (words.field, words.old, words.new, steps, by or _short(words.seen))
     return f"| {' | '.join(_cell(one) for one in cells)} |"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _leaf(leaf: Json) -> str:

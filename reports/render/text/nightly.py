@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from conformance.commandline.counting import counted
 from conformance.model.verdicts import Verdict
 from reports.analysis.comparing.changes import Comparison, Group, Kind
 from reports.analysis.policies import RED
@@ -41,16 +42,17 @@ def as_issue(found: Comparison, new: Results) -> str:
 
 def _head(found: Comparison, new: Results) -> Iterator[str]:
     worse = found.cells(Kind.REGRESSION)
-    yield f"**{worse} cells became worse**" if worse else "**Nothing became worse.**"
+    yield f"**{counted(worse, 'cell')} became worse**" if worse else "**Nothing became worse.**"
     yield ""
     pairs = ", ".join(one if one == other else f"{one} → {other}" for one, other in found.pairs)
+    cells = counted(found.compared, "cell was", "cells were")
     yield (
-        f"{found.compared} cells were run in both nights ({_plain(pairs)}); "
+        f"{cells} run in both nights ({_plain(pairs)}); "
         f"{found.new} are new, {found.vanished} were not run again."
     )
     red = sum(outcome.verdict in RED for outcome in new.outcomes.values())
     missing = sum(outcome.verdict is Verdict.NOT_RUN for outcome in new.outcomes.values())
-    yield f"In this night {red} cells are red, {missing} could not be run."
+    yield f"In this night {counted(red, 'cell is', 'cells are')} red, {missing} could not be run."
     runs = dict.fromkeys(f"{t.started} on {t.machine or '?'} (run {t.run})" for t in new.targets)
     yield _plain(f"Run: {'; '.join(runs)}")
     for note in found.notes:
@@ -60,7 +62,8 @@ def _head(found: Comparison, new: Results) -> Iterator[str]:
 def _parts(found: Comparison) -> Iterator[str]:
     for kind in Kind:
         groups = found.groups_of(kind)
-        head = f"\n## {_HEADS[kind]}: {found.cells(kind)} cells, {len(groups)} causes\n"
+        numbers = f"{counted(found.cells(kind), 'cell')}, {counted(len(groups), 'cause')}"
+        head = f"\n## {_HEADS[kind]}: {numbers}\n"
         for group in groups:
             yield head + "\n".join(_group(group)) + "\n"
             head = ""

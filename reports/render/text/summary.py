@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from conformance.commandline.counting import counted
 from conformance.model.records import TargetKey
 from conformance.model.verdicts import Verdict
 from reports.store.results import Results
@@ -60,7 +61,7 @@ class Counted:
     all_facts: Counts
 
 
-def counted(results: Results) -> Counted:
+def count_results(results: Results) -> Counted:
     """Return all counts of a summary, in one pass over the cells."""
     fact_of = {id: fact for fact, ids in results.facts().items() for id in ids}
     columns = [(t.key, name) for t in results.targets for name in results.implementations]
@@ -90,7 +91,7 @@ def _worse(one: Verdict, other: Verdict) -> Verdict:
 def as_json(results: Results) -> dict[str, Any]:
     """Return the summary as one JSON object with the names of `names` and verdicts' words."""
     by_target: dict[str, dict[str, dict[str, int]]] = {}
-    found = counted(results)
+    found = count_results(results)
     for (key, implementation), some in found.cells.items():
         by_target.setdefault(results.names[key], {})[implementation] = _words(some)
     return {
@@ -115,11 +116,12 @@ def as_json(results: Results) -> dict[str, Any]:
 
 def as_text(results: Results) -> str:
     """Return the summary as a table, followed by what is missing."""
-    facts, ran, found = results.facts(), results.ran(), counted(results)
+    facts, ran, found = results.facts(), results.ran(), count_results(results)
+    cells = counted(found.all_cells.total(), "cell")
     lines = [*_flaky(results), *_core(results)]
-    lines += [f"{len(facts)} facts, each by its worst cell:", ""]
+    lines += [f"{counted(len(facts), 'fact')}, each by its worst cell:", ""]
     lines += _counted(results, found.facts, found.all_facts)
-    lines += ["", f"{found.all_cells.total()} cells of {len(results.clauses)} clauses:", ""]
+    lines += ["", f"{cells} of {counted(len(results.clauses), 'clause')}:", ""]
     lines += _counted(results, found.cells, found.all_cells)
     lines.append("")
     lines += [
@@ -142,13 +144,13 @@ def _flaky(results: Results) -> list[str]:
         for key, outcome in results.cells()
         if outcome.verdict is Verdict.FLAKY
     ]
-    return [f"{len(found)} flaky cells:", *found, ""] if found else []
+    return [f"{counted(len(found), 'flaky cell')}:", *found, ""] if found else []
 
 
 def _core(results: Results) -> list[str]:
     """Return what share was run, if some target ran only the core tier."""
     found = {t.core for t in results.targets if t.core is not None}
-    parts = [f"core: {one.runs} of {one.of} runs; --tier full runs all" for one in found]
+    parts = [f"core: {one.runs} of {counted(one.of, 'run')}; --tier full runs all" for one in found]
     return [*sorted(parts), ""] if parts else []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from conformance.commandline.counting import counted
 from reports.analysis.effects.changed import Entry, Group, Upgrade, in_processes
 from reports.analysis.effects.edits import Edit, by_title, edits
 from reports.analysis.effects.pairs import Side
@@ -71,11 +72,6 @@ def as_json(results: Results, found: Upgrade) -> dict[str, Any]:
             for group, entries in found.groups
         ],
     }
-
-
-def counted(count: int, word: str) -> str:
-    """Return a number with its noun: "1 program", "3 programs"."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def where(entry: Entry) -> str:

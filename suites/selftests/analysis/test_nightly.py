@@ -53,7 +53,7 @@ def test_what_became_worse_comes_before_what_became_better(tmp_path: Path) -> No
     (line,) = re.findall(r".*errors\.n1 .*", text[worse:better])
     for part in ("new\\_pmap", "4x2", "0.9.0", "conforms → crashed"):
         assert part in line
-    assert re.search(r"\b1 \w+ are red, 0 ", text)
+    assert re.search(r"\b1 \w+ is red, 0 ", text)
     assert "run-1" in text
 
 

@@ -431,7 +431,7 @@ def test_the_table_names_the_weak_clause(results: Path, capsys: pytest.CaptureFi
     assert "sample.strong" not in out
     assert NEGATED in out
     assert "2 of 2 cells" in err
-    assert "1 recorded clauses" in err
+    assert "1 recorded clause no longer exists" in err
 
 
 def test_json_holds_all_figures(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,7 +130,7 @@ def test_a_cell_that_was_judged_is_not_lost_with_its_test_process(tmp_path: Path
     (cell,) = [one for one in map(json.loads, results.open()) if one["kind"] == "cell"]
     assert cell["verdict"] == Verdict.CONFORMS
     assert "died" not in cell["reason"]
-    assert "1 cells: 1 conforms" in told
+    assert "1 cell: 1 conforms" in told
 
 
 class Group(dict[str, Any]):

@@ -151,7 +151,7 @@ def test_a_deviation_of_one_run_is_flaky(
     (outcome,) = load([tmp_path / "results.jsonl"]).outcomes.values()
     assert outcome.verdict is Verdict.FLAKY
     assert main(["results", "summary", str(tmp_path / "results.jsonl")]) == 0
-    assert capsys.readouterr().out.startswith("1 flaky cells:\nFLAKY")
+    assert capsys.readouterr().out.startswith("1 flaky cell:\nFLAKY")
 
 
 @pytest.mark.long

@@ -368,7 +368,7 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path) -> None:
     lines = first.read_text().splitlines(keepends=True)
     first.write_text("".join(lines[:-1]) + lines[-1][:100])
     told = run(tmp_path, "-n", "1", "--resume", str(first), "--results", str(second))
-    assert "1 cells resumed" in told
+    assert "1 cell resumed" in told
     assert re.search(r"\b1 (passed|xfailed)", told)
     resumed, ran = sorted(cells_of(second).values(), key=lambda one: "resumed" not in one)
     assert resumed["resumed"]

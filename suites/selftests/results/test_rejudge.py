@@ -219,7 +219,7 @@ def test_the_command_tells_what_it_wrote(
     a = written(tmp_path / "a.jsonl", "a", (GOOD, observations()), (GONE, observations()))
     assert main(["results", "merge", str(a), "-o", str(tmp_path / "all.jsonl")]) == 0
     told = capsys.readouterr().out
-    assert "1 cells" in told
+    assert "1 cell," in told
     assert "1 left out: " in told
     assert (
         main(["results", "merge", str(tmp_path / "none"), "-o", str(tmp_path / "all.jsonl")]) == 2
@@ -238,7 +238,7 @@ def test_where_nothing_may_be_lost_nothing_is_written(
 
     assert main([*merge, str(old)]) == 1
     assert not output.exists()
-    assert "1 cells would be lost" in capsys.readouterr().err
+    assert "1 cell would be lost" in capsys.readouterr().err
     anew = written(tmp_path / "b.jsonl", "b", (GOOD, observations()))
     assert main([*merge, str(old), str(anew)]) == 0
     assert cells_of(output) == [("errors.sample", "conforms")]

@@ -452,7 +452,7 @@ def test_clauses_without_any_cell_are_not_run(load_records: Any) -> None:
 
 def test_the_table_shows_what_occurs_and_always_the_two(load_records: Any) -> None:
     lines = as_text(load_records([*HEAD, cell("errors.a")])).splitlines()
-    assert lines[0].startswith("1 facts")
+    assert lines[0].startswith("1 fact,")
     assert lines[2].split() == ["target", "implementation", "conforms", "deviates"]
     second = next(at for at, line in enumerate(lines) if line.startswith("3 cells")) + 2
     assert lines[second].split() == [
