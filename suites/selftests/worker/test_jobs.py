@@ -28,6 +28,14 @@ QUICK_S = 30.0  # well before a job's deadline, on a loaded machine
 Run = Callable[..., list[Ended]]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _servers_of_this_process() -> Iterator[None]:
+    """End the servers that `job_server.run` starts here, where no zygote owns their folder."""
+    job_server.SERVERS.own_folder()
+    yield
+    job_server.SERVERS.close()
+
+
 @pytest.fixture(params=[run_job, job_server.run], ids=["started", "forked"])
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     """Runs a program's text either way; its environment is this process's, and what is given."""
