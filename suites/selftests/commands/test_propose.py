@@ -18,7 +18,8 @@ from records import FIRST, SECOND, TOPOLOGY, WITNESS, doubled, observation, rais
 from conformance.catalogue import loading
 from conformance.catalogue.loading import Catalogue
 from conformance.commands.proposal_lines import lines, record
-from conformance.commands.propose import Proposal, pattern, propose
+from conformance.commands.propose import Proposal, propose
+from conformance.commands.seen_tables import pattern
 from conformance.judging import deviations
 from conformance.judging.deviations import Deviation
 from conformance.spec.arrays import WEAKLY
