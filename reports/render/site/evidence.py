@@ -13,6 +13,7 @@ from msgspec import structs
 
 from conformance.commandline.counting import counted
 from conformance.model.records import Cell, FaultProcess, Finding, Timing
+from reports.render.measured import duration
 from reports.render.site.observed import LeafView, ObservedView, StepView, leaf_view, observed
 from reports.render.site.text import shortened
 from reports.store.lazily import Lazily
@@ -142,14 +143,6 @@ def timing_text(timing: Timing) -> str:
         f"{what}: {duration(took.median)} ({duration(took.low)} to {duration(took.high)}, "
         f"{timing.rounds} rounds){ratios}"
     )
-
-
-def duration(seconds: float) -> str:
-    """Format seconds in a suitable unit."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} µs"
 
 
 def _odd_first(cell: Cell) -> list[FaultProcess]:
