@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from conformance.model.records import Cause, Clause
 from conformance.model.verdicts import Verdict
@@ -54,6 +54,40 @@ class _Changed(NamedTuple):
     says: str
 
 
+class _Alike(NamedTuple):
+    """A row by its number, and which cells read the same as its own (`Cellular.alike`).
+
+    `before` is None for a cell that did not run.
+    """
+
+    row: int
+    before: int | None
+    after: int
+
+
+class _Asked(NamedTuple):
+    """All that is asked of a row whose cells need not be compared to explain its change."""
+
+    row: int
+    shown: ShownEffect
+    before: tuple[Verdict, str] | None  # the old cell's verdict, and its known issue
+    after: int
+
+
+class _Missing(NamedTuple):
+    """Why a pair was not compared: the verdict of the side that was not run."""
+
+    verdict: Verdict
+    of_old: bool
+
+
+class _Place(NamedTuple):
+    """The number of processes of a row (`ONE` or `SEVERAL`), and its fact."""
+
+    processes: str
+    fact: str
+
+
 class _Programs(NamedTuple):
     """What the programs of an entry are, whatever the versions."""
 
@@ -77,9 +111,9 @@ class _Made:
     old: Side
     new: Side
     found: dict[_Key, list[_Changed]] = field(default_factory=dict)
-    missing: Counter[tuple[Verdict, bool]] = field(default_factory=Counter)
-    compared: set[tuple[str, str]] = field(default_factory=set)  # number of processes, fact
-    changed: set[tuple[str, str]] = field(default_factory=set)
+    missing: Counter[_Missing] = field(default_factory=Counter)
+    compared: set[_Place] = field(default_factory=set)
+    changed: set[_Place] = field(default_factory=set)
     same_cells: int = 0
 
     @cached_property
@@ -87,12 +121,21 @@ class _Made:
         return self.effects.results
 
     @cached_property
-    def known(self) -> dict[Hashable, _Changed | None]:
-        """Return the entries of equal rows from earlier upgrades that are explained alike."""
+    def known_alike(self) -> dict[_Alike, _Changed | None]:
+        """Return the changes of alike rows in earlier upgrades that are explained alike."""
+        return self._kept(_Alike)
+
+    @cached_property
+    def known_asked(self) -> dict[_Asked, _Changed | None]:
+        """Return the changes in such upgrades for which no cells had to be compared."""
+        return self._kept(_Asked)
+
+    def _kept(self, keys: Hashable) -> dict[Any, _Changed | None]:
+        """Return what is stored by keys of this type for upgrades that are explained alike."""
         same_jax = self.old.jax == self.new.jax  # what one release changed is not told of it
         implementations = self.old.implementation, self.new.implementation
         explained = self.effects.explained_alike(self.new.jax)
-        return self.effects.kept(upgrade, implementations, explained, same_jax)
+        return self.effects.kept(keys, implementations, explained, same_jax)
 
     def upgrade(self) -> Upgrade:
         before_of, after_of = self.effects.column(self.old), self.effects.column(self.new)
@@ -115,7 +158,7 @@ class _Made:
         A fix that fails now is noted, whatever it did before.
         """
         # A site comes here with a million rows.
-        known, places, found = self.known, self._places, self.found
+        known, places, found = self.known_alike, self._places, self.found
         compared, changed = self.compared.add, self.changed.add
         unknown: list[int] = []
         for number, change in others:
@@ -129,7 +172,7 @@ class _Made:
             elif change.effect is Effect.NOT_MEASURED:
                 unknown.append(number)
             # Cells of several versions that were recorded alike change alike.
-            alike = number, -1 if before is None else before.alike, other.alike
+            alike = _Alike(number, None if before is None else before.alike, other.alike)
             if alike not in known:
                 known[alike] = self._changed(number, before, other, change)
             one = known[alike]
@@ -149,7 +192,7 @@ class _Made:
             more = not (compared and entry.ran_before), not compared
             return groups.index(entry.group), *more, -entry.programs, entry.title
 
-        places = Counter(where for where, _ in self.compared)
+        places = Counter(one.processes for one in self.compared)
         found = ((key, self._news(key, some)) for key, some in self.found.items())
         entries = (self._entry(key, some) for key, some in found if some)
         return Upgrade(
@@ -164,18 +207,18 @@ class _Made:
             },
             differing=frozenset(self.compared & self.changed),
             missing=tuple(
-                (f"{verdict.value} under {self.old if of_old else self.new}", count)
-                for (verdict, of_old), count in self.missing.most_common()
+                (f"{one.verdict.value} under {self.old if one.of_old else self.new}", count)
+                for one, count in self.missing.most_common()
             ),
         )
 
     @cached_property
-    def _places(self) -> Sequence[tuple[str, str]]:
+    def _places(self) -> Sequence[_Place]:
         """Return, per row, its number of processes and its fact."""
         kept = self.effects.kept(_place)
         if not kept:
             kept[""] = tuple(map(_place, self.effects.rows))
-        found: Sequence[tuple[str, str]] = kept[""]
+        found: Sequence[_Place] = kept[""]
         return found
 
     def _parted(
@@ -202,13 +245,14 @@ class _Made:
     ) -> _Changed | None:
         """Return the change of a row with this effect; None if nothing changed."""
         # Seldom is more asked of the old cell than its verdict and what explains it.
-        asked = number, shown, before and (before.outcome.verdict, before.cause), other.alike
-        if asked in self.known:
-            return self.known[asked]
+        was = None if before is None else (before.outcome.verdict, before.cause)
+        asked = _Asked(number, shown, was, other.alike)
+        if asked in self.known_asked:
+            return self.known_asked[asked]
         row = self.effects.rows[number]
         found, compared = self._change_of(number, row, before, other, shown)
         if not compared:
-            self.known[asked] = found
+            self.known_asked[asked] = found
         return found
 
     def _change_of(
@@ -312,7 +356,7 @@ class _Made:
         for ((was, old_lacks), (now, _)), count in pairs.items():
             if was in _NOTHING and now in _NOTHING:  # of three quarters of these pairs
                 continue
-            self.missing[was if old_lacks else now, old_lacks] += count
+            self.missing[_Missing(was if old_lacks else now, old_lacks)] += count
 
     def _fix_fails(self, clause: Clause, shown: ShownEffect, other: Cellular) -> bool:
         fix = clause.fixes is not None
@@ -501,8 +545,8 @@ class _Made:
         )
 
 
-def _place(row: Row) -> tuple[str, str]:
-    return row.processes, row.fact
+def _place(row: Row) -> _Place:
+    return _Place(row.processes, row.fact)
 
 
 _MOVED = {
