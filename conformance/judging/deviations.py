@@ -312,20 +312,6 @@ def _place(file: str, table: str, number: int, lines: Sequence[int]) -> str:
     return f"{file}{line}, {'entry' if table == ENTRIES else table} {number}"
 
 
-def unmatched(
-    entries: Iterable[Deviation], cells: Sequence[tuple[str, str, str, str, str]]
-) -> list[Deviation]:
-    """Return the entries that match none of `cells` (clause, implementation, jax, platform,
-    topology).
-    """
-    every = tuple(entries)
-    by_clause, matched = ByClause(every), set[int]()
-    for cell in cells:
-        some = (one for one in by_clause[cell[0]] if id(one) not in matched)
-        matched.update(id(one) for one in some if one.matches(*cell))
-    return [one for one in every if id(one) not in matched]
-
-
 def of_no_clause(entries: Iterable[Deviation], clauses: Iterable[str]) -> list[str]:
     """Describe the entries that name a clause, or a pattern of clauses, that does not exist."""
     known = dict.fromkeys(clauses)  # most patterns are an id

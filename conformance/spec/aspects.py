@@ -22,7 +22,7 @@ SHARDING = frozenset({SHARDING_TYPE, SPEC})
 # What is read off compiled programs: what a compiler alone can be asked, where nothing runs.
 COMPILED = "compiled programs"
 
-# Of every step that any expectation speaks of; and that it occurs, unless it is optional.
+# Of every step that any expectation speaks of; and that it occurs.
 ENDING, OCCURRENCE = "how a step ends", "that a step occurs"
 
 

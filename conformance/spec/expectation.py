@@ -90,7 +90,6 @@ class OfEachStep:
     text: str
     check_step: Callable[[Place, Step], tuple[bool, str]]
     only: tuple[str, ...] = ()
-    optional: bool = False  # the steps in `only` need not occur
     claims: frozenset[str] = OUTCOME
     error: bool = False
     emits: tuple[EmissionPattern, ...] = ()
@@ -99,7 +98,7 @@ class OfEachStep:
         """Return a finding per process and step, by `check_step`, and one for missing steps.
 
         A step is missing if `only` names it, or if it is the other call of `cluster.twice`. A
-        process without any step fails, unless the expectation is `optional`.
+        process without any step fails.
         """
         findings = []
         for seen in observations:
@@ -116,7 +115,7 @@ class OfEachStep:
                 if isinstance(saw, Problem) and saw.beside is not None and not holds:
                     figure = figure_of(self.claims, saw.beside)
                     findings.append(replace(found, code=saw.beside, figure=figure))
-            if not self.optional and (not steps or missing):
+            if not steps or missing:
                 absent = ", ".join(sorted(missing)) or "any step"
                 saw = "the probe did not get there"
                 findings.append(Finding(absent, seen.process, False, self.text, saw, Code.ENDING))
@@ -186,7 +185,7 @@ def claimed(expectation: Expectation, step: str, jax: str = "") -> frozenset[str
     """Return the aspects of the step `step` that an expectation judges, in a release of JAX."""
     found = frozenset[str]()
     for part in parts_about(expectation, step, jax):
-        found |= part.claims | ({ENDING} if part.optional else {ENDING, OCCURRENCE})
+        found |= part.claims | {ENDING, OCCURRENCE}
     return found
 
 
@@ -226,25 +225,13 @@ def steps(**named: Expectation) -> Expectation:
 
     Underscores in a keyword stand for the spaces in the step's name. Every named step must occur.
     """
-    return _of_steps(named, optional=False)
-
-
-def steps_if_taken(**named: Expectation) -> Expectation:
-    """Expect what `steps` does, of steps that a probe takes only if this JAX has what they call.
-
-    Never use it alone: if none of them occurs, nothing is compared.
-    """
-    return _of_steps(named, optional=True)
-
-
-def _of_steps(named: Mapping[str, Expectation], *, optional: bool) -> Expectation:
     parts = []
     for keyword, expectation in named.items():
         name = keyword.replace("_", " ")
         if not isinstance(expectation, OfEachStep):
             raise TypeError(f"step {name!r}: only returns(), raises() and the like, not a group")
         text = f"{name}: {expectation.text}"
-        parts.append(replace(expectation, text=text, only=(name,), optional=optional))
+        parts.append(replace(expectation, text=text, only=(name,)))
     return All(tuple(parts))
 
 

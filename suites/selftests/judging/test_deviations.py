@@ -9,7 +9,7 @@ import builtins
 import datetime
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ from conformance.judging.deviations import (
     of_no_package,
     of_other_cells,
     seen_patterns,
-    unmatched,
 )
 from conformance.judging.seen import step_pattern
 from conformance.spec.exceptions import BASES, expected_bases
@@ -640,6 +639,16 @@ def published_cells() -> list[Cell]:
         for jax in (ON_CUDA if platform == "cuda" else PUBLISHED)
         if implementation != LEGACY_PMAP or jax in WITH_LEGACY or one.selects
     ]
+
+
+def unmatched(entries: Iterable[Deviation], cells: Sequence[Cell]) -> list[Deviation]:
+    """The entries that match none of these cells."""
+    every = tuple(entries)
+    by_clause, matched = ByClause(every), set[int]()
+    for cell in cells:
+        some = (one for one in by_clause[cell[0]] if id(one) not in matched)
+        matched.update(id(one) for one in some if one.matches(*cell))
+    return [one for one in every if id(one) not in matched]
 
 
 def described(entries: Iterable[Deviation]) -> list[str]:
