@@ -76,6 +76,19 @@ class ChangeView:
 
 
 @dataclass(frozen=True, slots=True)
+class Folded:
+    """Edits that are folded together; `words` follow their number."""
+
+    words: str
+    edits: tuple[ChangeView, ...]
+
+    @property
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """How many they are: of all, and by processes."""
+        return counted_places(self.edits)
+
+
+@dataclass(frozen=True, slots=True)
 class LibraryChange:
     """What a version of a library changes: a sentence, what else is `folded`, and its page."""
 
@@ -234,12 +247,10 @@ class UpgradeView:
         return tuple((css, found.same_of(at), found.compared_of[at]) for css, at in places.items())
 
     @property
-    def folded(self) -> tuple[tuple[str, tuple[ChangeView, ...], tuple[tuple[str, int], ...]], ...]:
-        """The edits that are folded, by what kind they are: with their number, of all and by
-        processes.
-        """
-        some = ((_FEWER, self.rare), (_OF_ERRORS, self.rare_of_errors))
-        return tuple((words, edits, counted_places(edits)) for words, edits in some if edits)
+    def folded(self) -> tuple[Folded, ...]:
+        """The edits that are folded: those of programs that ran before, and the others."""
+        some = (Folded(_FEWER, self.rare), Folded(_OF_ERRORS, self.rare_of_errors))
+        return tuple(one for one in some if one.edits)
 
     @cached_property
     def counted_unknown(self) -> tuple[tuple[str, int], ...]:
