@@ -167,6 +167,22 @@ def test_equal_outcomes_are_told_once_with_their_versions() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("slug", "told"), [("one-cause", ["It is so.", ""]), ("", ["It is so."] * 2)]
+)
+def test_why_is_told_once_of_a_known_issue(slug: str, told: list[str]) -> None:
+    how = {"deviation": deviation(cause=slug, why="It is so."), "observations": FAILS}
+    page = page_of(
+        *head(A),
+        cause("one-cause"),
+        *(cell("0.9.0", one, "known deviation", **how) for one in (PMAP, SHARD)),
+    )
+
+    seen = [one for some in page.implementations for one in some.outcomes if not one.absent]
+    assert [one.why for one in seen] == told
+    assert all((one.cause is not None) == bool(slug) for one in seen)
+
+
 def test_what_was_not_run_is_said_and_legacy_comes_last() -> None:
     page = page_of(
         *head(A),

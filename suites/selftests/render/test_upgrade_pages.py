@@ -227,6 +227,23 @@ def test_what_improves_is_fixed_and_no_edit_is_missed_for_it(tmp_path: Path) -> 
     assert "../causes/ended.html" in links_in(part(page, "repaired"))
 
 
+def test_edits_for_code_that_raised_before_are_folded_apart(tmp_path: Path) -> None:
+    records = [*HEAD, program("errors.fix"), ran("errors.fix", TO, FINE)]
+    for slug, before in (("new-error", FINE), ("other-error", raised("KeyError", "before"))):
+        records += [cause(slug, edit=f"Avoid {slug}.", remedies=["errors.fix"])]
+        records += [program(f"silences.{slug}", claim="pmap-silence.odd")]
+        records += [ran(f"silences.{slug}", FROM, before)]
+        how = {"verdict": "known deviation", "deviation": deviation(cause=slug)}
+        records += [ran(f"silences.{slug}", TO, raised("ValueError", "now"), **how)]
+    page = tree(with_lines(render(loaded(tmp_path, records)))[UPGRADE])
+
+    folds = {text_in(next(one.iter("summary"))): text_in(one) for one in page.iter("details")}
+    (fewer,) = (text for words, text in folds.items() if "for fewer programs" in words)
+    (errors,) = (text for words, text in folds.items() if "raised an error before too" in words)
+    assert ("Avoid new-error." in fewer, "Avoid other-error." in fewer) == (True, False)
+    assert ("Avoid new-error." in errors, "Avoid other-error." in errors) == (False, True)
+
+
 @pytest.mark.parametrize("size", [1, 40])
 def test_an_upgrade_is_read_in_three_minutes(size: int, tmp_path: Path) -> None:
     slugs = [slug for one in rewrites().edits for slug in one.causes][:size]
