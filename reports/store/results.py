@@ -236,7 +236,8 @@ class _Merge:
     growths: dict[tuple[str, str, str, str], Growth] = field(default_factory=dict)
     runs: dict[CellKey, tuple[Run, ...]] = field(default_factory=dict)
     cores: dict[TargetKey, Core] = field(default_factory=dict)
-    beyond_core: dict[TargetKey, int] = field(default_factory=dict)  # cells of other runs
+    of_core: Counter[TargetKey] = field(default_factory=Counter)  # cells of runs of the core tier
+    beyond_core: Counter[TargetKey] = field(default_factory=Counter)  # cells of other runs
     timings: dict[TimingKey, Timing] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     cells: int = 0
@@ -320,9 +321,10 @@ class _Merge:
         key = CellKey(cell.clause, target_key, cell.implementation, cell.topology)
         self.cells += 1
         if target.core is None:
-            self.beyond_core[target_key] = self.beyond_core.get(target_key, 0) + 1
+            self.beyond_core[target_key] += 1
         else:
             self.cores[target_key] = target.core
+            self.of_core[target_key] += 1
         run = Run(cell, self.file, target.run, self.cells, target.started)
         self.runs[key] = (*before, run) if (before := self.runs.get(key)) else (run,)
 
@@ -392,11 +394,13 @@ class _Merge:
     def _core_of(self, key: TargetKey) -> Core | None:
         """Return the core tier if no more than it is expected of a target.
 
-        A run of selected clauses, smaller than the tier, does not make the target complete.
+        Runs of selected clauses do not make the target complete, unless they have as many cells as
+        the tier leaves out.
         """
         core = self.cores.get(key, self.targets[key].core)
-        beyond = self.beyond_core.get(key, 0)
-        return core if core is not None and beyond < core.runs else None
+        if core is None or not (beyond := self.beyond_core[key]):
+            return core
+        return core if beyond * core.runs < self.of_core[key] * (core.of - core.runs) else None
 
     def _identified(self, key: TargetKey) -> TargetKey:
         """The target that `key` is: a target that one run could not get, another may have had."""

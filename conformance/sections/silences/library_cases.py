@@ -467,16 +467,6 @@ FAMILIES: Mapping[str, Functions] = {
             },
         ),
         functions(
-            "random-gamma",
-            "gamma, loggamma and beta of jax.random",
-            keyed={
-                "gamma": random.gamma,
-                "loggamma": random.loggamma,
-                "beta": lambda k, x: random.beta(k, x, x),
-            },
-            refused=True,
-        ),
-        functions(
             "random-looping",
             "samplers of jax.random that loop",
             keyed={
