@@ -20,6 +20,7 @@ _NO_VALUES = re.compile(r"\bWRONG: no local values to compare\b")
 _RESULT = re.compile(r"(?:^|(?<=: ))it is (?=\w)")
 _PART = re.compile(r"((?:`[^`]*`|[^`:;(])*?)(?=[:;]| \()")
 _QUOTES = {"&#34;": '"', "&quot;": '"', "&#39;": "'", "&#x27;": "'"}
+_SIMPLE = re.compile(r'="([\w.#/:;,%+-]+)"')  # the value of an attribute
 _QUOTE = re.compile("|".join(_QUOTES))
 _CODE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
 
@@ -60,12 +61,19 @@ def unphased(text: str) -> str:
 
 
 def bare_quotes(page: str) -> str:
-    """Return a page with the quotes of its text unescaped, which matter in attributes only."""
+    """Return a page without the quotes that HTML does not need.
+
+    Those of its text are unescaped, which matter in attributes only; those around an attribute's
+    value are left out where the value has none of the characters that end it.
+    """
     first, *parts = page.split("<")
     for at, part in enumerate(parts):
-        if "&#" in part or "&quot;" in part:
-            tag, end, text = part.partition(">")
-            parts[at] = tag + end + _QUOTE.sub(lambda m: _QUOTES[m[0]], text)
+        tag, end, text = part.partition(">")
+        if '="' in tag:
+            tag = _SIMPLE.sub(r"=\1", tag)
+        if "&#" in text or "&quot;" in text:
+            text = _QUOTE.sub(lambda m: _QUOTES[m[0]], text)
+        parts[at] = tag + end + text
     return "<".join([first, *parts])
 
 

@@ -137,7 +137,9 @@ def with_lines(site: Mapping[str, str]) -> dict[str, str]:
         return f">{''.join(lines[key] for key in lines[found[1]].split())}<"
 
     return {
-        path: re.sub(r' data-lines="([^"]*)"><', filled, text) if path.endswith(".html") else text
+        path: re.sub(r' data-lines="?([^">]*)"?><', filled, text)
+        if path.endswith(".html")
+        else text
         for path, text in site.items()
     }
 

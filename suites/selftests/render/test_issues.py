@@ -175,7 +175,7 @@ def test_the_page_of_a_signal_names_the_others_and_the_list_counts_its_issues() 
     known_issues = [cause(slug) for slug in (ORDINARY, UNUSUAL, PART)]
     site = render(read(*HEAD, *known_issues, *programs, *crashes))
 
-    links = re.compile(r'href="\.\./(errors/killed-by-\w+\.html)"')
+    links = re.compile(r"href=\.\./(errors/killed-by-\w+\.html)")
     for name, other in (("sigsegv", "sigabrt"), ("sigabrt", "sigsegv")):
         assert links.findall(site[f"errors/killed-by-{name}.html"])[:1] == [
             f"errors/killed-by-{other}.html"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from jinja2 import Environment
 from records import Record, cause, cell, claim, clause, observation, raised, sample_step, target
 from sample_results import HOSTILE, sample
-from site_pages import HEAD, Tags, goal, loaded, search_rows, with_lines
+from site_pages import HEAD, Tags, goal, loaded, search_rows, tree, with_lines
 
 from reports.analysis.content import with_content
 from reports.render.site.build import LICENSE, POLICY, SiteError, build, render, too_large
@@ -391,3 +392,24 @@ def test_a_page_that_is_too_large_is_named(tmp_path: Path) -> None:
 def test_quotes_stay_escaped_in_attributes_alone() -> None:
     page = '<p title="&#34;a&quot;">&#34;b&quot; &#39;c&#x27; &lt;&amp;#34;</p>'
     assert bare_quotes(page) == '<p title="&#34;a&quot;">"b" \'c\' &lt;&amp;#34;</p>'
+
+
+@pytest.mark.parametrize(
+    ("value", "quoted"),
+    [
+        ("../a/b.html#c-1", False),
+        ("wrong", False),
+        ("", True),
+        ("two words", True),
+        ("a=b", True),
+        ("it's", True),
+        ("&lt;x&gt;", True),
+        ("`x`", True),
+    ],
+)
+def test_a_value_is_quoted_where_html_needs_it(value: str, quoted: bool) -> None:
+    page = bare_quotes(f'<a id="x" class="{value}">class="{value}"</a>')
+    written = f'"{value}"' if quoted else value
+    assert page == f'<a id=x class={written}>class="{value}"</a>'
+    (link,) = (one for one in tree(page).iter("a"))
+    assert link.get("class") == html.unescape(value)

@@ -189,7 +189,7 @@ def test_a_line_of_several_pages_is_stored_once_and_pages_name_it(tmp_path: Path
     site = render(loaded(tmp_path, RECORDS))
     lines = shared_lines(site)
     named = {
-        path: re.findall(r'data-lines="([^"]*)"', text)
+        path: re.findall(r'data-lines="?([^">]*)', text)
         for path, text in site.items()
         if path.startswith("upgrade/")
     }
