@@ -66,14 +66,14 @@ def _known_by(reason: str) -> str:
     return _VARIES.sub("#", reason)[:_KEPT]
 
 
-def _told_once(deviation: Deviation | None, told: set[tuple[str, str]]) -> str:
-    """Return why an outcome deviates; empty if it was `told` of its known issue before."""
+def _why_once(deviation: Deviation | None, explained: set[tuple[str, str]]) -> str:
+    """Return why an outcome deviates; empty if it was `explained` of its known issue before."""
     if deviation is None:
         return ""
     this = (deviation.cause, deviation.why)
-    if deviation.cause and this in told:
+    if deviation.cause and this in explained:
         return ""
-    told.add(this)
+    explained.add(this)
     return deviation.why
 
 
@@ -251,9 +251,9 @@ class ClausePage:
         """The results by implementation: new pmap first, the baseline last."""
         marks = {seen.mark for seen in self._seen}
         budget = _Budget(_WRONG_SIZE if marks & _NOT_RIGHT else _RIGHT_SIZE)
-        told = set[tuple[str, str]]()
+        explained = set[tuple[str, str]]()
         return tuple(
-            Implementation(name, tuple(self._groups_shown(name, budget, told)))
+            Implementation(name, tuple(self._groups_shown(name, budget, explained)))
             for name in sorted(
                 self.results.columns(self.clause.clause),
                 # The baseline last: it is what the others are compared with.
@@ -402,7 +402,7 @@ class ClausePage:
         return {}
 
     def _groups_shown(
-        self, implementation: str, budget: _Budget, told: set[tuple[str, str]]
+        self, implementation: str, budget: _Budget, explained: set[tuple[str, str]]
     ) -> Iterator[OutcomeView]:
         groups: dict[tuple[object, ...], list[Seen]] = {}
         for seen in self._seen:
@@ -421,7 +421,7 @@ class ClausePage:
                 failed=findings(f for r in runs[-1:] for f in failed(r.cell))[:_FINDINGS_SHOWN],
                 shown=self.effects.from_baseline(first.key, self._baseline_side),
                 deviation=first.deviation,
-                why=_told_once(first.deviation, told),
+                why=_why_once(first.deviation, explained),
                 cause=self._cause(first.deviation),
                 evidence=tuple(budget.spend(self._evidence(some))),
                 absent=first.outcome.verdict in ABSENT,
