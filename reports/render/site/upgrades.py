@@ -50,7 +50,7 @@ _OF_ERRORS = "edits for code that raised an error before too"
 
 RAISES = "its tests raise the expected error now"
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
-WORDS_SHOWN = 415  # of edits and differences at once: with the rest it is read in three minutes
+WORDS_SHOWN = 403  # of edits and differences at once: with the rest it is read in three minutes
 _MOST_ISSUES = 2  # known issues that an edit names
 
 
