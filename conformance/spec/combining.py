@@ -29,6 +29,32 @@ def of_result(
     return OfEachStep(text, check_step, claims=frozenset(claims), emits=emits)
 
 
+def on_one_device(
+    text: str,
+    number: Callable[[Place], int],
+    *,
+    committed: bool | None,
+    claims: Iterable[str],
+) -> OfEachStep:
+    """Expect each array of a result to be on one device alone, that of `number`; and to be
+    committed to it or not, unless `committed` is None.
+    """
+
+    def check(place: Place, step: Step) -> tuple[bool, str]:
+        seen = [(leaf.sharding["devices"], leaf.committed) for leaf in step.leaves if leaf.sharding]
+        right = bool(seen) and all(
+            where == [number(place)] and (committed is None or bound == committed)
+            for where, bound in seen
+        )
+        if committed is None:
+            return right, "; ".join(f"on {where}" for where, _ in seen)
+        return right, "; ".join(
+            f"on {where}, {'committed' if bound else 'not committed'}" for where, bound in seen
+        )
+
+    return of_result(text, check, claims=claims)
+
+
 def any_of(*parts: OfEachStep) -> OfEachStep:
     """Expect one of `parts`; a step that fails all of them is described as by the first."""
 

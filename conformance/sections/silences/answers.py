@@ -27,6 +27,7 @@ from conformance.worker.protocols import Cluster, Implementation
 CALL = "the call"  # the one step of a call that is to be refused
 CONTROL = "a plain map"  # which shows what is under test, where the step itself calls no map
 ANSWER = "answer"
+AGAIN = "again"  # what a step compiled
 WIDTH = 3
 ONE_PROCESS_ALONE = "one process decides this alone; multi_controller tests several"
 
@@ -98,6 +99,11 @@ def ask(cluster: Cluster, name: str, question: Callable[[], Any]) -> None:
 def answers(wanted: Any) -> Expectation:
     """The step returned, and its answer is this."""
     return figured(ANSWER, f"answers {wanted!r}", lambda place, saw: bool(saw == wanted))
+
+
+def compiled(text: str, holds: Callable[[int], bool]) -> Expectation:
+    """Expect a step that returns to compile as many programs as `holds` says."""
+    return figured(AGAIN, text, lambda _, seen: holds(seen["compiled"]))
 
 
 def numbers(*shape: int) -> Any:

@@ -14,9 +14,11 @@ import jax
 import numpy as np
 
 from conformance.sections.silences.answers import (
+    AGAIN,
     CONTROLLED,
     ONE_PROCESS_ALONE,
     WIDTH,
+    compiled,
     control,
 )
 from conformance.spec.clause import devices
@@ -24,24 +26,15 @@ from conformance.spec.columns import Columns, everywhere
 from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import TWICE, every, in_steps, returns, twice
-from conformance.spec.expected import Expectation
 from conformance.spec.family import table
-from conformance.spec.peaks import figured
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.compiling import compilations
 from conformance.worker.protocols import Cluster, Implementation
 
-AGAIN = "again"  # what a step compiled
-
 DEFAULTS = Defaults(
     claim="pmap-silence.compilations-without-jit", needs=devices(2), left_out=ONE_PROCESS_ALONE
 )
-
-
-def compiled(text: str, holds: Callable[[int], bool]) -> Expectation:
-    """Expect a step that returns to compile as many programs as `holds` says."""
-    return figured(AGAIN, text, lambda _, seen: holds(seen["compiled"]))
 
 
 # The first count shows that JAX reports what it compiles; legacy pmap's second count is 1.

@@ -19,12 +19,11 @@ from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
 from conformance.spec.aspects import COMMITTED, DEVICES
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
-from conformance.spec.combining import of_result
+from conformance.spec.combining import on_one_device
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import every, returns, twice
 from conformance.spec.expected import Expectation
 from conformance.spec.family import table
-from conformance.spec.observation import Step
 from conformance.spec.topology import Place
 from conformance.worker.bodies import double
 from conformance.worker.protocols import Cluster, Implementation
@@ -63,27 +62,15 @@ WORK: Mapping[str, Work] = table(
 )
 
 
-def on_the_last(place: Place, step: Step) -> tuple[bool, str]:
-    """Whether each array is on one device alone, the last, and not committed to it."""
-    last = [place.topology.devices - 1]
-    seen = [(leaf.sharding["devices"], leaf.committed) for leaf in step.leaves if leaf.sharding]
-    right = bool(seen) and all(where == last and not bound for where, bound in seen)
-    return right, "; ".join(
-        f"on {where}, {'committed' if bound else 'not committed'}" for where, bound in seen
-    )
+def the_last(place: Place) -> int:
+    return place.topology.devices - 1
 
 
-def on_the_last_at_all(place: Place, step: Step) -> tuple[bool, str]:
-    """Whether each array is on one device alone, the last."""
-    seen = [leaf.sharding["devices"] for leaf in step.leaves if leaf.sharding]
-    right = bool(seen) and all(where == [place.topology.devices - 1] for where in seen)
-    return right, "; ".join(f"on {where}" for where in seen)
-
-
-ALONE = of_result("on the default device alone", on_the_last_at_all, claims={DEVICES})
-AS_LEGACY = of_result(
+ALONE = on_one_device("on the default device alone", the_last, committed=None, claims={DEVICES})
+AS_LEGACY = on_one_device(
     "on the default device alone, not committed, as legacy's",
-    on_the_last,
+    the_last,
+    committed=False,
     claims={COMMITTED, DEVICES},
 )
 

@@ -18,12 +18,11 @@ from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
 from conformance.spec.aspects import COMMITTED, SHARDING_TYPE
 from conformance.spec.clause import devices
 from conformance.spec.columns import everywhere
-from conformance.spec.combining import of_result
+from conformance.spec.combining import on_one_device
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import every, returns, twice
 from conformance.spec.expected import Expectation
 from conformance.spec.family import table
-from conformance.spec.observation import Step
 from conformance.spec.topology import Place
 from conformance.worker.bodies import double
 from conformance.worker.protocols import Cluster, Implementation
@@ -75,20 +74,11 @@ LIKE: Mapping[str, Like] = table(
 )
 
 
-def on_the_first(_: Place, step: Step) -> tuple[bool, str]:
-    """Whether each array is on one device alone, the first, and not committed to it."""
-    seen = [(leaf.sharding["devices"], leaf.committed) for leaf in step.leaves if leaf.sharding]
-    right = bool(seen) and all(where == [0] and not bound for where, bound in seen)
-    return right, "; ".join(
-        f"on {where}, {'committed' if bound else 'not committed'}" for where, bound in seen
-    )
-
-
 def as_legacy(like: Like) -> Expectation:
     """NumPy's numbers, on the first device, uncommitted."""
     right = returns(like.model, text=f"what NumPy gives for {like.text}")
     text = "on [0], not committed, as legacy's"
-    there = of_result(text, on_the_first, claims={COMMITTED, SHARDING_TYPE})
+    there = on_one_device(text, lambda _: 0, committed=False, claims={COMMITTED, SHARDING_TYPE})
     return twice(every(right, there))
 
 

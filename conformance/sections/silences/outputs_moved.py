@@ -19,11 +19,10 @@ from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
 from conformance.spec.aspects import COMMITTED, DEVICES
 from conformance.spec.clause import devices
 from conformance.spec.columns import Columns, everywhere
-from conformance.spec.combining import of_result
+from conformance.spec.combining import on_one_device
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import every, returns, twice
 from conformance.spec.family import table
-from conformance.spec.observation import Step
 from conformance.spec.topology import Place
 from conformance.worker.bodies import double
 from conformance.worker.protocols import Cluster, Implementation
@@ -56,17 +55,9 @@ class Move:
 
         right = returns(model, text=f"what NumPy gives for {self.text}")
         text = f"on [{THERE}], committed, as legacy's"
-        there = of_result(text, on_the_device, claims={COMMITTED, DEVICES})
+        claims = {COMMITTED, DEVICES}
+        there = on_one_device(text, lambda _: THERE, committed=True, claims=claims)
         return everywhere(twice(every(right, there)))
-
-
-def on_the_device(_: Place, step: Step) -> tuple[bool, str]:
-    """Whether each array is on the device alone, and committed to it."""
-    seen = [(leaf.sharding["devices"], leaf.committed) for leaf in step.leaves if leaf.sharding]
-    right = bool(seen) and all(where == [THERE] and bound for where, bound in seen)
-    return right, "; ".join(
-        f"on {where}, {'committed' if bound else 'not committed'}" for where, bound in seen
-    )
 
 
 def tripled(x: Any) -> Any:

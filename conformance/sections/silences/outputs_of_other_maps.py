@@ -11,9 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from conformance.sections.silences.answers import (
+    AGAIN,
     CONTROLLED,
     ONE_PROCESS_ALONE,
     WIDTH,
+    compiled,
     control,
 )
 from conformance.spec.clause import devices
@@ -21,9 +23,7 @@ from conformance.spec.columns import Columns, everywhere, of_pmaps
 from conformance.spec.comparing import Model
 from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import every, in_steps, returns
-from conformance.spec.expected import Expectation
 from conformance.spec.family import table
-from conformance.spec.peaks import figured
 from conformance.spec.texts import described
 from conformance.spec.topology import Place
 from conformance.worker.compiling import compilations
@@ -32,16 +32,10 @@ from conformance.worker.protocols import Cluster, Implementation
 STEPS = ("step 1", "step 2", "step 3")  # in which the output of one mapped function is used
 OTHER_NAMES, ONE_NAME, UNNAMED = ("a", "b", "c"), ("a", "a", "a"), (None, None, None)
 NO_DEFAULT = "a mesh has no default name"
-AGAIN = "again"  # what a step compiled
 
 DEFAULTS = Defaults(
     claim="pmap-silence.outputs-of-other-maps", needs=devices(2), left_out=ONE_PROCESS_ALONE
 )
-
-
-def compiled(text: str, holds: Callable[[int], bool]) -> Expectation:
-    """Expect a step that returns to compile as many programs as `holds` says."""
-    return figured(AGAIN, text, lambda _, seen: holds(seen["compiled"]))
 
 
 # The first count shows that JAX reports what it compiles.
