@@ -30,9 +30,11 @@ def findings(source: Source, scope: Scope | None, event: Event, rules: Rules) ->
 
 def _finding(source: Source, scope: Scope | None, event: Event, rule: Rule) -> Finding:
     place = source.place(event.node)
-    after, imports = rewritten(source, scope, event.captures, rule.find.after)
+    imports: tuple[str, ...] = ()
     if isinstance(event.node, cst.ImportAlias) and not rule.find.proved:
-        after, imports = _import_of(event.node, rule.find), ()
+        after = _import_of(event.node, rule.find)
+    else:
+        after, imports = rewritten(source, scope, event.captures, rule.find.after)
     replacement = None
     if after is not None and rule.find.proved:
         removed = rule.find.placeholders == (NOTHING,)

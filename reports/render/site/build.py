@@ -308,11 +308,12 @@ def environment() -> Environment:
 def _frame(results: Results, made: Sequence[Page | Asset], repository: str) -> Frame:
     paths = {one.path for one in made}
     days = sorted({target.started[:10] for target in results.targets if target.started})
-    versions = [results.labels[t.key] for t in results.targets if not t.unavailable]
+    labels = [results.labels[t.key] for t in results.targets if not t.unavailable]
+    newest = [one.removeprefix("jax ") for one in labels[1:][-1:]]
     main, *others = [one.upper() for one in results.platforms] or [""]
     summary = (
         f"{main}, in part {', '.join(others)}" if others else main,
-        " to ".join(dict.fromkeys([*versions[:1], *versions[-1:]])).replace("to jax ", "to "),
+        " to ".join([*labels[:1], *newest]),
         f"up to {days[-1]}" if days else "",
     )
     return Frame(

@@ -464,6 +464,23 @@ def test_a_few_cells_of_another_run_do_not_make_a_core_run_complete() -> None:
     assert [one.core for one in results_of(*records, *larger).targets] == [None]
 
 
+@pytest.mark.parametrize(("beyond", "complete"), [(4, False), (8, False), (9, True)])
+def test_a_core_run_is_complete_once_as_many_cells_ran_as_it_leaves_out(
+    beyond: int, complete: bool
+) -> None:
+    places = [f"1x{n}" for n in range(1, 13)]
+    other = {"target": "jax==0.8.0", "implementation": PMAP}
+    records = [
+        target("0.8.0", core={"runs": 3, "of": 12}),
+        clause("errors.a", topologies=places),
+        *(cell_of("errors.a", **other, topology=one) for one in places[:3]),
+        target("0.8.0", run="another"),
+        *(cell_of("errors.a", **other, topology=one) for one in places[3 : 3 + beyond]),
+    ]
+    (found,) = results_of(*records).targets
+    assert (found.core is None) == complete
+
+
 def test_where_only_the_core_tests_ran_is_said_once() -> None:
     made = render(
         results_of(
